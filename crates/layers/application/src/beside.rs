@@ -6,7 +6,7 @@ use driver::Error;
 use layer::storage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{path_of, split_list, without_password};
+use units::{path_of, percent, split_list, without_password};
 use workload::spec::Spec;
 
 pub(crate) use self::labels::Target;
@@ -15,11 +15,8 @@ use crate::formats::why;
 use crate::planning;
 use crate::spec::{self, AppSpec};
 
-/// Passes over the targets where nothing is said.
-const PASSES: u32 = 3;
-
 /// Place of a stage among targets that are measured side by side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BesidePlan {
     /// All targets, in the order in which they take turns.
     pub targets: Vec<String>,
@@ -30,6 +27,29 @@ pub struct BesidePlan {
     pub at: u32,
     /// Pass over the targets, from 1.
     pub pass: u32,
+    /// The remedy that is tried, where the targets are one, with the application as it is and with the remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<TriedRemedy>,
+}
+
+/// A remedy for an expensive part of the time, tried in turns with the application as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TriedRemedy {
+    /// Group of processes whose time the part takes.
+    pub group: String,
+    /// Part, by its name in the profile.
+    pub part: String,
+    /// Share of the time of the group before, 0 to 1.
+    pub share_fraction: f64,
+    /// The parameter that was changed and its value, as `--set` takes it.
+    pub set: String,
+}
+
+impl TriedRemedy {
+    /// Why it is tried.
+    pub(crate) fn words(&self) -> String {
+        format!("{} takes {} of the time of {}", self.part, percent(self.share_fraction), self.group)
+    }
 }
 
 impl BesidePlan {
@@ -38,6 +58,15 @@ impl BesidePlan {
         match self.labels.is_empty() {
             true => self.targets.iter().map(|target| without_password(target)).collect(),
             false => self.labels.clone(),
+        }
+    }
+
+    /// The end of the names of its phases.
+    pub(crate) fn suffix(&self) -> String {
+        match (&self.remedy, self.at) {
+            (None, _) => format!(" on {}", self.name()),
+            (Some(_), 0) => format!(" {}", self.name()),
+            (Some(_), _) => format!(" with {}", self.name()),
         }
     }
 
@@ -92,13 +121,17 @@ fn same(target: &str) -> String {
 /// Bad usage with what would be accepted.
 pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
     let own = spec::of(spec);
-    if own.on.is_empty() {
-        return match own.passes {
-            Some(_) => Err(usage("--passes is of several targets: give --on TARGET,TARGET with it")),
-            None => Ok(()),
-        };
-    }
-    if let Some(target) = spec.targets.first() {
+    let option = match (own.on.is_empty(), own.try_remedy) {
+        (true, false) if own.passes.is_some() => {
+            return Err(usage(
+                "--passes is of several targets, and of remedies: give --on TARGET,TARGET or --try with it",
+            ));
+        }
+        (true, false) => return Ok(()),
+        (true, true) => "--try",
+        (false, _) => "--on",
+    };
+    if let Some(target) = spec.targets.first().filter(|_| option == "--on") {
         return Err(usage(format!("the target {target} stands beside --on, which names all targets"))
             .remedy("put it into --on, or leave --on out"));
     }
@@ -107,11 +140,13 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
             dlio::is_search(&own.settings),
             "accelerators=max: search on one target after the other, or give one number of accelerators",
         ),
-        (spec.keep, "--keep: each pass begins on a target without its data"),
-        (!spec.hosts.is_empty() || spec.place.is_some(), "--hosts: targets take turns on one machine"),
+        (spec.keep, "--keep: each turn begins on a target without its data"),
+        (!spec.hosts.is_empty() || spec.place.is_some(), "--hosts: turns are those of one machine"),
+        (option == "--on" && own.try_remedy, "--try: the remedy of one target may be none on another"),
     ];
     match refused.iter().find(|(is_said, _)| *is_said) {
-        Some((_, what)) => Err(usage(format!("--on does not go with {what}"))),
+        Some((_, what)) => Err(usage(format!("{option} does not go with {what}"))),
+        None if option == "--try" => Ok(()),
         None => targets(&own.on).map(|_| ()),
     }
 }
@@ -143,6 +178,7 @@ pub(crate) fn turns(spec: &Spec) -> Result<Option<(Vec<Turn>, u32)>, Error> {
         labels: targets.iter().filter(|_| is_labelled).map(Target::name).collect(),
         at: 0,
         pass: 1,
+        remedy: None,
     };
     let mut turns = Vec::new();
     for (at, (target, options)) in targets.iter().zip(options).enumerate() {
@@ -155,7 +191,7 @@ pub(crate) fn turns(spec: &Spec) -> Result<Option<(Vec<Turn>, u32)>, Error> {
     for turn in &mut turns {
         turn.spec.own.get_mut::<AppSpec>().raw_because.clone_from(&because);
     }
-    Ok(Some((turns, own.passes.unwrap_or(PASSES))))
+    Ok(Some((turns, own.passes())))
 }
 
 /// Why the target of a spec has no HDF5; none where it has, and where it cannot be planned, which is told later.

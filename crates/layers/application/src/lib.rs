@@ -24,10 +24,11 @@ mod run;
 mod source;
 mod spec;
 mod stack;
+mod trying;
 mod wal;
 mod words;
 
-pub use beside::BesidePlan;
+pub use beside::{BesidePlan, TriedRemedy};
 pub use builtin::{BUILTIN, Builtin};
 pub use operation::{APP_CLASSES, AppClass, AppOperation};
 pub use options::LAYER;

@@ -192,9 +192,17 @@ const APPLICATION: &[OptionDef] = &[
         "N",
         "3",
         Run,
-        "Passes over the targets of --on; intervals come from their differences. 2 to 50",
+        "Passes over the targets of --on, or over the two sides of --try; intervals come from their differences. 2 to 50",
         passes,
         |text| parse_u64_in("passes", text, 2..=50).map(|passes| passes as u32)
+    ),
+    switch_of!(
+        AppSpec,
+        "try",
+        "off",
+        Run,
+        "Tries the application's remedy for the most expensive part of its time, in turns with the load as it was (implies --profile)",
+        try_remedy
     ),
     switch_of!(AppSpec, "no-verify", "off", Data, "Does not check the bytes that are read", no_verify),
     switch_of!(

@@ -26,10 +26,11 @@ use crate::meter::Meters;
 use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
 use crate::plan::{AppPlan, StepPlan};
-use crate::planning::{self, Opening};
+use crate::planning::{self, Opening, PlannedApp};
 use crate::profile;
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
+use crate::trying::{Side, Trying};
 
 /// Applications.
 #[derive(Debug)]
@@ -85,6 +86,7 @@ impl Measured for Applications {
             context: context.clone(),
             storages: Vec::new(),
             searches: Vec::new(),
+            trying: Vec::new(),
             stages: 0,
             turns: 0,
             turn: None,
@@ -118,6 +120,8 @@ struct Kept {
     logs: Arc<Logs>,
     times: Arc<Times>,
     search: Option<Arc<Feeding>>,
+    /// The remedies that its profile chooses from.
+    trying: Option<Arc<Trying>>,
 }
 
 /// Storage of a phase, and what it shares with the other stages.
@@ -128,12 +132,12 @@ fn is_read(class: usize) -> bool {
     [AppClass::Read, AppClass::Recover].iter().any(|read| *read as usize == class)
 }
 
-/// Stages of an application with what they share; `kept` says where their storage is, and `search` is of the last one.
+/// Stages of an application with what they share; `kept` says where their storage is, `search` is of the last one, and `trying` of all.
 fn stages(
     spec: &Spec,
     plans: Vec<AppPlan>,
     kept: impl Fn() -> KeptStorage,
-    search: Option<&Arc<Feeding>>,
+    (search, trying): (Option<&Arc<Feeding>>, Option<&Arc<Trying>>),
 ) -> Vec<Phase> {
     let last = plans.len().saturating_sub(1);
     let times = Arc::new(Times::default());
@@ -141,7 +145,7 @@ fn stages(
     let stage = |(at, plan)| {
         let (logs, times) = (Arc::clone(&logs), Arc::clone(&times));
         let search = search.filter(|_| at == last).cloned();
-        phase(spec, plan, Kept { storage: kept(), logs, times, search })
+        phase(spec, plan, Kept { storage: kept(), logs, times, search, trying: trying.cloned() })
     };
     plans.into_iter().enumerate().map(stage).collect()
 }
@@ -161,6 +165,7 @@ struct AppRun {
     context: RunContext,
     storages: Vec<Arc<dyn Storage>>,
     searches: Vec<Arc<Feeding>>,
+    trying: Vec<Arc<Trying>>,
     /// Stages so far.
     stages: usize,
     /// Turns that are planned.
@@ -178,27 +183,49 @@ impl AppRun {
         (turns, passes): (Vec<Turn>, u32),
         planning: &Planning<'_>,
     ) -> Result<Vec<Phase>, Error> {
-        let mut planned = Vec::new();
+        let mut sides = Vec::new();
         for turn in turns {
             let app = planning::plan(&turn.spec, planning, &self.context)?;
             app.storage.end()?;
-            planned.push((turn, app.plans, Arc::new(app.opening)));
+            let (spec, beside, opening) = (turn.spec, turn.beside, Arc::new(app.opening));
+            sides.push(Side { spec, beside, plans: app.plans, opening });
         }
+        Ok(self.passes(&sides, passes))
+    }
+
+    /// The phases of passes over sides that are planned.
+    fn passes(&mut self, sides: &[Side], passes: u32) -> Vec<Phase> {
         let mut phases = Vec::new();
         for pass in 1..=passes {
-            for (turn, plans, opening) in &planned {
+            for side in sides {
                 self.turns += 1;
                 let in_turn = |plan: &AppPlan| AppPlan {
-                    name: format!("{} on {}", plan.name, turn.beside.name()),
-                    beside: Some(BesidePlan { pass, ..turn.beside.clone() }),
+                    name: format!("{}{}", plan.name, side.beside.suffix()),
+                    beside: Some(BesidePlan { pass, ..side.beside.clone() }),
                     ..plan.clone()
                 };
-                let plans = plans.iter().map(in_turn).collect();
-                let kept = || KeptStorage::InTurn(Arc::clone(opening), self.turns);
-                phases.extend(stages(&turn.spec, plans, kept, None));
+                let plans = side.plans.iter().map(in_turn).collect();
+                let kept = || KeptStorage::InTurn(Arc::clone(&side.opening), self.turns);
+                phases.extend(stages(&side.spec, plans, kept, (None, None)));
             }
         }
-        Ok(phases)
+        phases
+    }
+
+    /// The phases of the first run of an application that a remedy is tried on. Its turns follow from what it shows.
+    fn tried(
+        &mut self,
+        spec: &Spec,
+        planned: PlannedApp,
+        planning: &Planning<'_>,
+    ) -> Result<Vec<Phase>, Error> {
+        planned.storage.end()?;
+        let opening = Arc::new(planned.opening);
+        let trying = Trying::of(spec, &planned.plans, &opening, (planning, &self.context))?;
+        self.trying.push(Arc::clone(&trying));
+        self.turns += 1;
+        let kept = || KeptStorage::InTurn(Arc::clone(&opening), self.turns);
+        Ok(stages(spec, planned.plans, kept, (None, Some(&trying))))
     }
 
     /// The storage of a phase, and what its stages share. That of the turn before is closed first, with what the run made removed.
@@ -259,7 +286,10 @@ impl LayerRun for AppRun {
             self.turns += 1;
             let opening = Arc::new(planned.opening);
             let kept = || KeptStorage::Repeated(Arc::clone(&opening), self.turns);
-            return Ok(stages(spec, planned.plans, kept, None));
+            return Ok(stages(spec, planned.plans, kept, (None, None)));
+        }
+        if crate::spec::of(spec).try_remedy {
+            return self.tried(spec, planned, planning);
         }
         self.storages.push(Arc::clone(&planned.storage));
         let search = match planned.plans.first() {
@@ -268,7 +298,7 @@ impl LayerRun for AppRun {
         };
         self.searches.extend(search.clone());
         let kept = || KeptStorage::Open(Arc::clone(&planned.storage));
-        Ok(stages(spec, planned.plans, kept, search.as_ref()))
+        Ok(stages(spec, planned.plans, kept, (search.as_ref(), None)))
     }
 
     fn following(&mut self) -> Result<Vec<Phase>, Error> {
@@ -276,11 +306,13 @@ impl LayerRun for AppRun {
             if let Some(plan) = search.next()? {
                 let (storage, own) =
                     (KeptStorage::Open(Arc::clone(search.storage())), Some(Arc::clone(search)));
-                let kept = Kept { storage, logs: Arc::default(), times: Arc::default(), search: own };
+                let kept =
+                    Kept { storage, logs: Arc::default(), times: Arc::default(), search: own, trying: None };
                 return Ok(vec![phase(search.spec(), plan, kept)]);
             }
         }
-        Ok(Vec::new())
+        let turns = self.trying.iter().find_map(|trying| trying.turns());
+        Ok(turns.map(|(sides, passes)| self.passes(&sides, passes)).unwrap_or_default())
     }
 
     fn part<'a>(
@@ -317,6 +349,7 @@ impl LayerRun for AppRun {
                 logs,
                 times,
                 search: kept.search.clone(),
+                trying: kept.trying.clone(),
             });
         }
         let (interrupt, tell) = (Arc::clone(&context.interrupt), context.tell);
@@ -346,6 +379,8 @@ struct Ready {
     times: Arc<Times>,
     /// The search that it is a run of.
     search: Option<Arc<Feeding>>,
+    /// The remedies that its profile chooses from.
+    trying: Option<Arc<Trying>>,
 }
 
 impl Ready {
@@ -431,12 +466,16 @@ impl Part for AppPart {
             outcome.notes.splice(0..0, notes);
         }
         let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
-        let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
+        let seen = outcomes.into_iter().zip(stages).map(|(mut outcome, (ready, watch))| {
             let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
             let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
             let mut utilisation = ready.meters.utilisation(&ready.plan);
             if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
                 search.take(seen, tell);
+            }
+            if let (Some(trying), None) = (&ready.trying, &outcome.failure) {
+                let profile = profile::of(&ready.plan, &outcome.samples);
+                outcome.notes.extend(trying.take(profile, tell));
             }
             let commits = ready.commits();
             let checkpoint = ready.times.take(&ready.plan, &outcome.samples);

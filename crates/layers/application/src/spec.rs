@@ -13,8 +13,10 @@ pub struct AppSpec {
     pub settings: Vec<(String, String)>,
     /// `--on`: targets side by side, as they were given.
     pub on: Vec<String>,
-    /// `--passes`: passes over them.
+    /// `--passes`: passes over them, or over an application as it is and with a remedy.
     pub passes: Option<u32>,
+    /// `--try`.
+    pub try_remedy: bool,
     /// Options of the layer that the target is of, by name.
     pub target_options: Vec<(String, String)>,
     /// Why objects of format `auto` are raw: another of the targets side by side has no HDF5. Nobody types it.
@@ -27,6 +29,17 @@ pub struct AppSpec {
     pub profile: bool,
     /// Its stages run several times, each time on a target without their data, as the rows of a stack do.
     pub is_repeated: bool,
+}
+
+/// Passes where nothing is said.
+const PASSES: u32 = 3;
+
+impl AppSpec {
+    /// Passes over what is measured in turns.
+    #[must_use]
+    pub fn passes(&self) -> u32 {
+        self.passes.unwrap_or(PASSES)
+    }
 }
 
 /// Options of the layer in a spec.

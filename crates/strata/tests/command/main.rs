@@ -7,6 +7,7 @@ mod application_faults;
 mod application_hdf5;
 mod application_hosts;
 mod application_mpi;
+mod application_try;
 mod bad_input;
 mod charts;
 mod clean;

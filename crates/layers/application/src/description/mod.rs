@@ -5,6 +5,7 @@ mod datasets;
 pub mod expression;
 mod logs;
 mod parse;
+mod remedies;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 pub(crate) use datasets::is_shared;
 pub use datasets::{AskedFormat, FormatChoice};
 pub use parse::{FORMAT, parse};
+pub use remedies::{RemedyValue, remedies};
 pub use resolve::{Application, resolve};
 
 /// A description, as written. Texts that are numbers are expressions over its parameters.
@@ -37,6 +39,9 @@ pub struct Description {
     /// Values of parameters for a row of `strata stack`, whose passes take some tenths of a second.
     #[serde(default)]
     pub stack: BTreeMap<String, Quantity>,
+    /// Values of parameters to try where a part of the time is large.
+    #[serde(default, rename = "remedy")]
+    pub remedies: Vec<Remedy>,
     /// Sets of objects.
     #[serde(default, rename = "set")]
     pub sets: Vec<Set>,
@@ -83,6 +88,19 @@ pub struct Parameter {
     /// Largest number.
     #[serde(default)]
     pub max: Option<Quantity>,
+}
+
+/// A value of a parameter that may shorten a part of the time: what `--try` tries.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remedy {
+    /// Part, by its name in the profile: a kind of call, or `wait`.
+    pub part: String,
+    /// `NAME=VALUE`: a parameter, and one of its choices or an expression over the parameters.
+    pub set: String,
+    /// Condition, as of a set.
+    #[serde(default)]
+    pub when: Option<String>,
 }
 
 /// A set of objects of one kind.

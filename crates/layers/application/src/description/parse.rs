@@ -2,7 +2,7 @@
 
 use driver::Error;
 
-use super::Description;
+use super::{Description, remedies};
 
 /// Version of the format that this build reads.
 pub const FORMAT: u32 = 1;
@@ -36,6 +36,7 @@ pub fn parse(text: &str) -> Result<Description, Error> {
         refused(format!("line {line}: {message}"), "the fields of docs/applications.md")
     })?;
     check_names(&description)?;
+    remedies::check(&description)?;
     Ok(description)
 }
 

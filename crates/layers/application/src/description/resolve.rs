@@ -69,7 +69,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn new(description: &'a Description, settings: &[(String, String)]) -> Result<Self, Error> {
+    pub(super) fn new(description: &'a Description, settings: &[(String, String)]) -> Result<Self, Error> {
         if let Some((name, _)) = settings.iter().find(|(name, _)| !description.parameters.contains_key(name))
         {
             let known: Vec<&str> = description.parameters.keys().map(String::as_str).collect();
@@ -131,7 +131,11 @@ impl<'a> Values<'a> {
         Ok(holds)
     }
 
-    fn those<T>(&self, all: &'a [T], when: impl Fn(&T) -> &Option<String>) -> Result<Vec<&'a T>, Error> {
+    pub(super) fn those<T>(
+        &self,
+        all: &'a [T],
+        when: impl Fn(&T) -> &Option<String>,
+    ) -> Result<Vec<&'a T>, Error> {
         let mut there = Vec::new();
         for one in all {
             if self.holds(when(one).as_ref())? {

@@ -7,7 +7,7 @@ use driver::Error;
 use super::Try;
 use super::model::{Files, Part};
 use super::workload::{ACCELERATORS_MAX, Loop, Workload};
-use crate::description::{Description, FORMAT, Group, Parameter, Quantity, Set, Step, Utilisation};
+use crate::description::{Description, FORMAT, Group, Parameter, Quantity, Remedy, Set, Step, Utilisation};
 
 /// Most stages of a run.
 const STAGES_MAX: usize = 400;
@@ -117,6 +117,11 @@ fn described(workload: &Workload) -> Description {
         notes: workload.notes.clone(),
         parameters: parameters(workload),
         stack: BTreeMap::new(),
+        remedies: vec![Remedy {
+            part: "wait".to_owned(),
+            set: "reader.read_threads=read_threads * 2".to_owned(),
+            when: None,
+        }],
         sets: Vec::new(),
         groups: Vec::new(),
     }

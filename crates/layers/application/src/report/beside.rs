@@ -9,7 +9,8 @@ use report::words::factor;
 use units::human::{human_bytes_per_second, human_ns};
 use units::{clean, without_password};
 
-use crate::beside::BesidePlan;
+use crate::beside::{BesidePlan, TriedRemedy};
+use crate::operation::AppClass;
 use crate::plan::AppPlan;
 
 /// The plan of a stage of one of several targets.
@@ -75,12 +76,17 @@ fn interval(found: &RecipeFactor) -> String {
 /// A stage on all targets.
 struct Stage {
     name: String,
+    /// It is about waiting, which I/O leaves out: a remedy for that is tried.
+    waits: bool,
     targets: Vec<Figures>,
 }
 
 impl Stage {
-    /// The figure that counts: I/O where data are moved.
+    /// The figure that counts: I/O where data are moved, unless it is about the time that processes wait.
     fn decisive(&self, at: usize) -> &Passes {
+        if self.waits {
+            return &self.targets[at].speed;
+        }
         let moves = self.targets.iter().any(|figures| !figures.io.is_empty());
         if moves { &self.targets[at].io } else { &self.targets[at].speed }
     }
@@ -110,6 +116,26 @@ impl Stage {
         ]
     }
 
+    /// What a remedy did to the stage.
+    fn verdict(&self, set: &str) -> String {
+        let stage = clean(&self.name);
+        match factor_between(self.decisive(0), self.decisive(1)) {
+            Some(found) if is_sure(&found) => {
+                let word = if found.factor > 1.0 { "faster" } else { "slower" };
+                format!(
+                    "{stage}: {word} with {set}, {} times ({} with 95%)",
+                    factor(found.factor),
+                    interval(&found)
+                )
+            }
+            Some(found) => format!(
+                "{stage}: nothing can be told of {set} ({} times with 95%): more --passes, or a larger load",
+                interval(&found)
+            ),
+            None => format!("{stage}: {set} has no figures to compare"),
+        }
+    }
+
     /// The fastest target, and whether that is sure; none where fewer than two have figures.
     fn fastest(&self, targets: &[String]) -> Option<String> {
         let means = (0..targets.len()).filter_map(|at| Some((at, mean(self.decisive(at))?)));
@@ -135,6 +161,12 @@ impl Stage {
     }
 }
 
+/// The remedy that the phases of a record are about.
+fn remedy(record: &Record) -> Option<&TriedRemedy> {
+    let mut plans = phases(record).into_iter().filter_map(|at| plan_of(record.phases.get(at)?));
+    plans.find_map(|(_, beside)| beside.remedy.as_ref())
+}
+
 /// The targets of a record that stand side by side, its stages, and how many passes there were.
 fn stages(record: &Record) -> (Vec<String>, Vec<Stage>, u32) {
     let (mut targets, mut stages, mut passes) = (Vec::new(), Vec::<Stage>::new(), 0);
@@ -142,12 +174,13 @@ fn stages(record: &Record) -> (Vec<String>, Vec<Stage>, u32) {
         let Some((plan, beside)) = plan_of(phase) else { continue };
         targets = beside.names();
         passes = passes.max(beside.pass);
-        let name = plan.name.strip_suffix(&*beside.name()).and_then(|name| name.strip_suffix(" on "));
+        let name = plan.name.strip_suffix(&*beside.suffix());
         let name = name.unwrap_or(&plan.name);
         let at = stages.iter().position(|stage| stage.name == name).unwrap_or(stages.len());
         if at == stages.len() {
             let figures = targets.iter().map(|_| Figures::default()).collect();
-            stages.push(Stage { name: name.to_owned(), targets: figures });
+            let waits = beside.remedy.as_ref().is_some_and(|tried| tried.part == AppClass::Wait.name());
+            stages.push(Stage { name: name.to_owned(), waits, targets: figures });
         }
         if let Some(figures) = stages[at].targets.get_mut(beside.at as usize) {
             figures.add(phase, beside.pass);
@@ -163,23 +196,32 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     if stages.is_empty() {
         return;
     }
-    page.line("targets side by side", Style::Strong);
+    let tried = remedy(record);
+    let title = if tried.is_some() { "the first remedy, tried" } else { "targets side by side" };
+    page.line(title, Style::Strong);
     let plans = phases(record).into_iter().filter_map(|at| plan_of(record.phases.get(at)?));
     if let Some((plan, beside)) = plans.take(1).last() {
         page.field("application", &super::application_words(plan), Style::Plain);
-        for (label, target) in
-            beside.labels.iter().zip(&beside.targets).filter(|(label, target)| label != target)
-        {
+        let labels = beside.labels.iter().filter(|_| beside.remedy.is_none());
+        for (label, target) in labels.zip(&beside.targets).filter(|(label, target)| label != target) {
             page.field(&clean(label), &clean(&without_password(target)), Style::Plain);
         }
     }
+    let (over, first) = match tried {
+        Some(tried) => {
+            page.field("tried", &clean(&format!("{}: {}", tried.set, tried.words())), Style::Plain);
+            ("both", "the load as it is")
+        }
+        None => ("all targets", "the first target"),
+    };
     let how = format!(
-        "{} over all targets in turns; speed is that of the whole stage, I/O speed that of calls alone; both are factors to the first target, with 95%",
+        "{} over {over} in turns; speed is that of the whole stage, I/O speed that of calls alone; both are factors to {first}, with 95%",
         passes_words(passes)
     );
     page.field("how", &how, Style::Plain);
     page.gap();
-    let mut table = Table::new(&["target", "time", "speed", "I/O", "I/O speed", "than the first"]);
+    let (side, than) = if tried.is_some() { ("load", "than it was") } else { ("target", "than the first") };
+    let mut table = Table::new(&[side, "time", "speed", "I/O", "I/O speed", than]);
     for stage in &stages {
         table.heading(clean(&stage.name));
         for (at, target) in targets.iter().enumerate() {
@@ -188,8 +230,14 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     }
     page.table(&table);
     page.gap();
-    for line in stages.iter().filter_map(|stage| stage.fastest(&targets)) {
-        page.field("fastest", &line, Style::Plain);
+    for stage in &stages {
+        match tried {
+            Some(tried) => page.field("result", &stage.verdict(&tried.set), Style::Strong),
+            None => stage
+                .fastest(&targets)
+                .into_iter()
+                .for_each(|line| page.field("fastest", &line, Style::Plain)),
+        }
     }
     details(page, record);
 }
@@ -216,9 +264,13 @@ pub(super) fn chart(record: &Record) -> Option<Chart> {
     let (targets, stages, passes) = stages(record);
     let unit = Unit::BytesPerSecond;
     let names = targets.iter().map(|target| clean(target).into_owned()).collect();
-    let x = Axis::new("target", Unit::Plain, Scale::Names(names));
+    let (side, title) = match remedy(record) {
+        Some(_) => ("load", "The first remedy, tried: I/O"),
+        None => ("target", "Targets side by side: I/O"),
+    };
+    let x = Axis::new(side, Unit::Plain, Scale::Names(names));
     let y = Axis::new("I/O of all processes", unit, Scale::Linear);
-    let mut chart = Chart::new("Targets side by side: I/O", x, y);
+    let mut chart = Chart::new(title, x, y);
     for (number, stage) in stages.iter().enumerate() {
         let bar = |(at, figures): (usize, &Figures)| {
             let y = mean(&figures.io)?;
