@@ -8,6 +8,17 @@ use crate::page::Page;
 use crate::record::{PhaseRecord, Record};
 use crate::stack::{Remedy, RemedyCase};
 
+/// Phases of one load on several sides, which share charts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SideBySide {
+    /// Title of the charts.
+    pub title: String,
+    /// A line for each side: its name, and the number of its phase.
+    pub lines: Vec<(String, usize)>,
+    /// Phases that have no charts: other passes over the same.
+    pub left_out: Vec<usize>,
+}
+
 /// The report of a layer on its phases. All but the name may be left out: what any phase has is told without it.
 pub trait View: Sync {
     /// Name of the layer, as plans have it.
@@ -32,6 +43,11 @@ pub trait View: Sync {
 
     /// Charts of what these phases say together, each with its part of the file's name.
     fn overview_charts(&self, _record: &Record) -> Vec<(&'static str, Chart)> {
+        Vec::new()
+    }
+
+    /// Of these phases, those that share charts in place of having their own.
+    fn side_by_side(&self, _record: &Record) -> Vec<SideBySide> {
         Vec::new()
     }
 

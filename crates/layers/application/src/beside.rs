@@ -20,7 +20,7 @@ use crate::spec::{self, AppSpec};
 pub struct BesidePlan {
     /// All targets, in the order in which they take turns.
     pub targets: Vec<String>,
-    /// What they are called, where the user labelled one of them.
+    /// Names that tables and charts call them by, where the user labelled one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Number of the stage's own target among them, from 0.
@@ -53,7 +53,7 @@ impl TriedRemedy {
 }
 
 impl BesidePlan {
-    /// What tables and charts call each target: its label, or itself.
+    /// Names of all targets in tables and charts: their labels, or themselves.
     pub(crate) fn names(&self) -> Vec<String> {
         match self.labels.is_empty() {
             true => self.targets.iter().map(|target| without_password(target)).collect(),
@@ -70,7 +70,7 @@ impl BesidePlan {
         }
     }
 
-    /// What its own target is called.
+    /// Name of its own target.
     pub(crate) fn name(&self) -> String {
         self.names().into_iter().nth(self.at as usize).unwrap_or_default()
     }

@@ -82,7 +82,7 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
         if group.kind != Kind::Stack {
             push("rate", rate::over_time(&group));
         }
-        if matches!(group.kind, Kind::Phase | Kind::Together) {
+        if matches!(group.kind, Kind::Phase | Kind::Together | Kind::Beside) {
             push("latency", latency::over_time(&group));
         }
         if group.kind == Kind::Phase {
@@ -124,7 +124,7 @@ fn overviews(named: &Named<'_>, several: bool) -> Vec<(String, String, Chart)> {
 /// Charts that layers have of the phases of a group.
 fn own(group: &groups::Group<'_>) -> Vec<(&'static str, Chart)> {
     let mut made = Vec::new();
-    for line in group.lines.iter().filter(|_| group.kind == Kind::Phase) {
+    for line in group.lines.iter().filter(|_| matches!(group.kind, Kind::Phase | Kind::Beside)) {
         let title = match line.name.as_str() {
             "" => group.title.clone(),
             name => format!("{}: {name}", group.title),

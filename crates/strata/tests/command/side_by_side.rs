@@ -80,6 +80,9 @@ fn targets_take_turns_and_stand_in_one_table_chart_and_record() {
     assert_eq!(scratch.run("report record.json --svg charts --html page.html").code, Some(0));
     let charts = names_in(&scratch.join("charts"));
     assert!(charts[0].ends_with("beside.svg"), "{charts:?}");
+    // Rate, latency and percentiles of each of the two stages: targets are lines, and passes have no charts of their own.
+    let of_percentiles = charts.iter().filter(|name| name.ends_with("side-by-side-percentiles.svg")).count();
+    assert!(of_percentiles == 2 && charts.len() <= 1 + 2 * 3, "{charts:?}");
     let page = fs::read_to_string(scratch.join("page.html")).unwrap();
     assert!(page.contains("Targets side by side: I/O") && page.contains("dfs+vos:pool"));
     // A second run of the same targets is compared with the first, stage by stage.

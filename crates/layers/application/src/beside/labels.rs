@@ -9,14 +9,14 @@ use units::{path_of, without_password};
 /// A target of `--on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// What the user calls it.
+    /// Name that the user gave it.
     pub(crate) label: Option<String>,
     /// The target.
     pub(crate) target: String,
 }
 
 impl Target {
-    /// What tables and charts call it.
+    /// Name in tables and charts.
     pub(crate) fn name(&self) -> String {
         self.label.clone().unwrap_or_else(|| without_password(&self.target))
     }
@@ -75,7 +75,7 @@ fn is_target(text: &str) -> bool {
         || form.is_some_and(|form| forms().any(|known| known == form))
 }
 
-/// What stands before the colon of the forms of targets.
+/// The words before the colon of the forms of targets.
 fn forms() -> impl Iterator<Item = &'static str> {
     let of_layers = layer::all().into_iter().flat_map(|layer| layer.storage_targets());
     // Targets of other layers are none of an application, and no labels either.

@@ -7,6 +7,7 @@ mod logs;
 mod parse;
 mod remedies;
 mod resolve;
+mod values;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use driver::Error;
 
 use super::parse::refused;
-use super::resolve::Values;
+use super::values::Values;
 use super::{Description, Quantity, Remedy};
 use crate::operation::APP_CLASSES;
 

@@ -5,6 +5,7 @@ use report::page::{Cell, Page, Style, Table};
 use report::recipes::factor_of;
 use report::record::{PhaseRecord, RecipeFactor, Record};
 use report::stack::bytes_in_calls;
+use report::view::SideBySide;
 use report::words::factor;
 use units::human::{human_bytes_per_second, human_ns};
 use units::{clean, without_password};
@@ -17,6 +18,11 @@ use crate::plan::AppPlan;
 fn plan_of(phase: &PhaseRecord) -> Option<(&AppPlan, &BesidePlan)> {
     let plan = phase.plan.of::<AppPlan>()?;
     Some((plan, plan.beside.as_ref()?))
+}
+
+/// Name of the stage that a phase is, without its target.
+fn stage_of<'a>(plan: &'a AppPlan, beside: &BesidePlan) -> &'a str {
+    plan.name.strip_suffix(&*beside.suffix()).unwrap_or(&plan.name)
 }
 
 /// Stages that stand side by side: those of several targets that did not fail.
@@ -116,7 +122,7 @@ impl Stage {
         ]
     }
 
-    /// What a remedy did to the stage.
+    /// The effect of a remedy on the stage.
     fn verdict(&self, set: &str) -> String {
         let stage = clean(&self.name);
         match factor_between(self.decisive(0), self.decisive(1)) {
@@ -174,8 +180,7 @@ fn stages(record: &Record) -> (Vec<String>, Vec<Stage>, u32) {
         let Some((plan, beside)) = plan_of(phase) else { continue };
         targets = beside.names();
         passes = passes.max(beside.pass);
-        let name = plan.name.strip_suffix(&*beside.suffix());
-        let name = name.unwrap_or(&plan.name);
+        let name = stage_of(plan, beside);
         let at = stages.iter().position(|stage| stage.name == name).unwrap_or(stages.len());
         if at == stages.len() {
             let figures = targets.iter().map(|_| Figures::default()).collect();
@@ -257,6 +262,26 @@ fn details(page: &mut Page, record: &Record) {
             super::seen(page, phase);
         }
     }
+}
+
+/// The stages on all targets, by the first pass that each has.
+pub(super) fn side_by_side(record: &Record) -> Vec<SideBySide> {
+    let mut all: Vec<(String, SideBySide)> = Vec::new();
+    for at in phases(record) {
+        let Some((plan, beside)) = record.phases.get(at).and_then(plan_of) else { continue };
+        let (stage, name) = (stage_of(plan, beside), beside.name());
+        let known = all.iter().position(|(known, _)| known == stage).unwrap_or_else(|| {
+            let title = format!("{}, side by side", clean(stage));
+            all.push((stage.to_owned(), SideBySide { title, ..SideBySide::default() }));
+            all.len() - 1
+        });
+        let sides = &mut all[known].1;
+        match sides.lines.iter().any(|(other, _)| *other == name) {
+            true => sides.left_out.push(at),
+            false => sides.lines.push((name, at)),
+        }
+    }
+    all.into_iter().map(|(_, sides)| sides).collect()
 }
 
 /// Bars of the I/O of each target, in a colour for each stage.

@@ -12,7 +12,7 @@ use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
 use report::record::{PhaseRecord, Record};
 use report::stack::{Remedy, RemedyCase};
-use report::view::View;
+use report::view::{SideBySide, View};
 use units::human::{human_bytes, human_ns};
 use units::{clean, count, counted};
 
@@ -51,6 +51,10 @@ impl View for Applications {
 
     fn overview_charts(&self, record: &Record) -> Vec<(&'static str, Chart)> {
         beside::chart(record).map(|chart| ("beside", chart)).into_iter().collect()
+    }
+
+    fn side_by_side(&self, record: &Record) -> Vec<SideBySide> {
+        beside::side_by_side(record)
     }
 
     fn doubts(&self) -> &'static [Kind] {

@@ -4,6 +4,7 @@ use workload::spec::LadderDimension;
 
 use super::{Line, Named, note, warning};
 use crate::record::{LadderRecord, PhaseRecord, Record};
+use crate::view::{self, SideBySide};
 use crate::words::{clean, counted};
 
 /// Phases that ran together which a title names; of more, the rest is counted.
@@ -16,6 +17,8 @@ pub(super) enum Kind {
     Phase,
     /// Phases of one stage: they ran at the same time.
     Together,
+    /// One load on several sides, side by side.
+    Beside,
     /// The rungs of one ladder.
     Ladder,
     /// The layers of a stack at one load.
@@ -34,7 +37,7 @@ pub(super) struct Group<'a> {
 impl Group<'_> {
     /// Description of the load of its phases.
     pub(super) fn note(&self) -> String {
-        note(&self.lines, matches!(self.kind, Kind::Phase | Kind::Together))
+        note(&self.lines, matches!(self.kind, Kind::Phase | Kind::Together | Kind::Beside))
     }
 
     /// Doubts and failures of its phases.
@@ -54,6 +57,7 @@ pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
         for stage in stages(record, |at| !of_ladder(&at) && !of_stack(&at)) {
             together(named, several, &stage, &mut groups);
         }
+        let beside = beside_groups(named, several, &mut groups);
         let mut seen: Vec<(&str, &str)> = Vec::new();
         for (at, phase) in record.phases.iter().enumerate() {
             if of_ladder(&at) || of_stack(&at) {
@@ -62,6 +66,9 @@ pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
             let (layer, name) = (phase.plan.layer(), phase.plan.name().as_str());
             let number = seen.iter().filter(|other| **other == (layer, name)).count();
             seen.push((layer, name));
+            if beside.contains(&at) {
+                continue;
+            }
             let title = match number {
                 0 => clean(name).into_owned(),
                 _ => format!("{} ({})", clean(name), number + 1),
@@ -105,6 +112,24 @@ fn together<'a>(named: &Named<'a>, several: bool, stage: &[&'a PhaseRecord], gro
         let line = Line { begins_ns: phase.plan.load().start_delay_ns, ..Line::new(name, phase) };
         add(groups, Kind::Together, title.clone(), line, key.clone());
     }
+}
+
+/// One load on several sides, in a group for each stage; the phases that have no other charts.
+fn beside_groups<'a>(named: &Named<'a>, several: bool, groups: &mut Vec<Group<'a>>) -> Vec<usize> {
+    let mut all = Vec::new();
+    for view in view::all() {
+        for SideBySide { title, lines, left_out } in view.side_by_side(named.record) {
+            let key = (view.layer().to_owned(), title.clone(), 0);
+            for (name, at) in lines {
+                let Some(phase) = named.record.phases.get(at) else { continue };
+                let name = if several { format!("{}: {name}", named.name) } else { name };
+                add(groups, Kind::Beside, title.clone(), Line::new(name, phase), key.clone());
+                all.push(at);
+            }
+            all.extend(left_out);
+        }
+    }
+    all
 }
 
 fn add<'a>(
