@@ -347,7 +347,7 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
                     "{} writes whole objects, and items of the set {} are parts of one",
                     facts.engine, set.name
                 ),
-                "use a target with arrays or files, or an application with an object for each item that one call moves (fdb-hammer; cosmic-tagger: --set files=sample; checkpoint: --set names=direct and a transfer as large as size)",
+                "use a target with arrays or files, or an application with an object for each item that one call moves (fdb-hammer; cosmic-tagger: --set files=sample; vpic, bd-cats: --set files=variable and a transfer as large as a variable; checkpoint: --set names=direct and a transfer as large as size)",
             );
         }
         let unit = facts.granularity_bytes.max(1);

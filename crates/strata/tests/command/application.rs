@@ -86,6 +86,18 @@ fn fields_are_objects_of_a_bucket() {
         .end();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("s3 writes whole objects"), "{}", refused.stderr);
+    // An object for each variable can.
+    for (app, values, written) in [("vpic", "ranks=2", 2), ("bd-cats", "writers=3,ranks=2", 3)] {
+        let set = format!("--set files=variable,steps=2,particles=10000,compute=1ms,{values}");
+        let words = words.replace("fdb-hammer", app).replace(FDB, &set);
+        let ended = scratch.start_in(&words, &keys).end();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let record = read_record(&scratch.join("record.json"));
+        assert_eq!(class(&record, 0, "write"), (written * 2 * 8, written * 2 * 8 * 10000 * 4), "{app}");
+        let read = if app == "vpic" { 2 * 8 } else { written * 2 * 8 };
+        assert_eq!(class(&record, 1, "read"), (read, read * 10000 * 4), "{app}");
+        assert!(server.store().keys("fields").is_empty());
+    }
 }
 
 #[test]
