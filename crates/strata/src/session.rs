@@ -174,6 +174,11 @@ impl Session {
         self.leader = Some(leader);
     }
 
+    /// Whether other processes carry the run out.
+    pub(crate) fn leads_hosts(&self) -> bool {
+        self.leader.is_some()
+    }
+
     /// Whether nothing more shall be run after the phase `at`.
     pub(crate) fn ends_after(&self, at: usize) -> bool {
         self.is_interrupted() || (self.record.phases[at].failure.is_some() && !self.survived.contains(&at))
@@ -247,9 +252,8 @@ impl Session {
     pub(crate) fn fill(&mut self, planned: &Planned) -> Result<(), Error> {
         for fill in self.fills(planned)? {
             let at = self.run_phase(&fill)?;
-            if let Some(failure) = self.record.phases[at].failure.clone() {
-                return Err(Error::new(ErrorKind::Run, "fill", failure));
-            }
+            let failure = self.record.phases[at].failure.clone();
+            failure.map_or(Ok(()), |failure| Err(Error::new(ErrorKind::Run, "fill", failure)))?;
         }
         Ok(())
     }

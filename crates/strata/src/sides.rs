@@ -42,7 +42,8 @@ impl Sides {
         error: Error,
     ) -> Result<(), Error> {
         let sides: Vec<u32> = stage.iter().filter_map(|planned| planned.side).collect();
-        if sides.is_empty() || session.is_interrupted() {
+        // A host that could not begin a stage has left the run.
+        if sides.is_empty() || session.is_interrupted() || session.leads_hosts() {
             return Err(error);
         }
         let names: Vec<&str> = stage.iter().map(|planned| planned.plan.name().as_str()).collect();

@@ -107,6 +107,20 @@ pub(crate) fn targets(on: &[String]) -> Result<Vec<Target>, Error> {
     Ok(targets)
 }
 
+/// Makes the paths of a value of `--on` absolute; it is all of them where it `is_only`.
+pub(crate) fn make_absolute(on: &mut String, is_only: bool) {
+    let absolute = |text: &str| {
+        // What cannot be is refused where the value is read.
+        let Ok(Target { label, mut target }) = labels::parse(text.trim()) else { return text.to_owned() };
+        layer::make_absolute(&mut target);
+        label.map_or(target.clone(), |label| format!("{label}:{target}"))
+    };
+    *on = match is_only {
+        true => on.split(',').map(absolute).collect::<Vec<_>>().join(","),
+        false => absolute(on),
+    };
+}
+
 /// A target in the form in which it is compared: paths as they lie.
 fn same(target: &str) -> String {
     match path_of(target).canonicalize() {
@@ -141,7 +155,10 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
             "accelerators=max: search on one target after the other, or give one number of accelerators",
         ),
         (spec.keep, "--keep: each turn begins on a target without its data"),
-        (!spec.hosts.is_empty() || spec.place.is_some(), "--hosts: turns are those of one machine"),
+        (
+            option == "--try" && (!spec.hosts.is_empty() || spec.place.is_some()),
+            "--hosts: what is tried follows from the time of the processes of one machine",
+        ),
         (option == "--on" && own.try_remedy, "--try: the remedy of one target may be none on another"),
     ];
     match refused.iter().find(|(is_said, _)| *is_said) {

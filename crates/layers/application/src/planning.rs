@@ -80,6 +80,10 @@ pub(crate) fn ship(spec: &mut Spec) {
         };
         spec.said.change(name, absolute);
     }
+    let is_only = spec::of(spec).on.len() == 1;
+    let on = &mut spec.own.get_mut::<spec::AppSpec>().on;
+    on.iter_mut().for_each(|on| beside::make_absolute(on, is_only));
+    spec.said.change("on", |on| beside::make_absolute(on, is_only));
 }
 
 /// Has a spec say that the hosts of a run share its target: each writes parts of what all read.
@@ -90,15 +94,18 @@ pub(crate) fn settle_hosts(spec: &mut Spec, paths: &[PathBuf]) -> Result<(), Err
     if spec.place.is_none_or(|place| place.hosts < 2) {
         return Ok(());
     }
-    let target = spec.targets.first().cloned().unwrap_or_default();
-    let is_embedded = ["vos:", "dfs+vos:"].iter().any(|form| target.starts_with(form));
-    if !is_embedded {
+    let beside = beside::targets(&spec::of(spec).on)?.into_iter().map(|target| target.target);
+    let targets: Vec<String> = spec.targets.first().cloned().into_iter().chain(beside).collect();
+    let is_embedded = |target: &&String| ["vos:", "dfs+vos:"].iter().any(|form| target.starts_with(form));
+    let embedded = targets.iter().find(is_embedded);
+    if embedded.is_none() {
         layer::settle_host_targets(spec, paths);
     }
-    if !is_embedded && spec.host_targets != Some(HostTargets::Own) {
+    if embedded.is_none() && spec.host_targets != Some(HostTargets::Own) {
         return Ok(());
     }
-    let (message, remedy) = if is_embedded {
+    let target = embedded.or(targets.first()).cloned().unwrap_or_default();
+    let (message, remedy) = if embedded.is_some() {
         (
             "one process alone can have the store in a directory open, and the hosts of an application share its target",
             "serve it (strata engine --pool POOL --dir DIR) and give engine://HOST:PORT/POOL/CONTAINER",

@@ -213,6 +213,46 @@ fn a_target_whose_server_goes_away_is_left_out_and_the_others_go_on() {
 }
 
 #[test]
+fn hosts_carry_out_the_turns_together() {
+    let scratch = directories();
+    let (_engine, behind) = engine(&scratch);
+    let words = format!("{FDB} --passes 2 --on files:./a,{behind},b --hosts local:2");
+    let record = scratch.measured(&words);
+    assert_eq!(record["phases"].as_array().unwrap().len(), 2 * 3 * 2);
+    for phase in 0..12 {
+        let class_name = ["write", "read"][phase % 2];
+        assert_eq!(class(&record, phase, class_name), (FIELDS, FIELDS * 8192), "all hosts have done {phase}");
+    }
+    for name in ["a", "b"] {
+        assert_eq!(names_in(&scratch.join(name)), ["others"]);
+    }
+}
+
+#[test]
+fn hosts_end_the_run_when_the_server_of_a_target_goes_away() {
+    let scratch = directories();
+    let (engine, behind) = engine(&scratch);
+    let running = scratch.start(&format!(
+        "{FDB} --passes 3 --set compute=300ms --on a,{behind},b --hosts local:2 --json record.json --live line"
+    ));
+    running.await_that(|| {
+        let text = fs::read_to_string(scratch.join("record.json")).unwrap_or_default();
+        text.contains("write on b")
+    });
+    engine.signal(Signal::KILL);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!(record["status"], "partial");
+    assert!(ended.stderr.contains("cannot connect"), "{}", ended.stderr);
+    let found = turns(&record);
+    assert!(found.len() >= 6 && found.iter().all(|(_, pass)| *pass < 3), "{found:?}");
+    for name in ["a", "b"] {
+        assert_eq!(names_in(&scratch.join(name)), ["others"]);
+    }
+}
+
+#[test]
 fn an_interrupted_run_ends_with_what_it_has_and_leaves_nothing() {
     let scratch = directories();
     let running = scratch.start(&format!("{FDB} --set compute=500ms --on a,b --json record.json"));
@@ -241,7 +281,8 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         ("--on a,missing", "needs a directory that is there"),
         ("--on a,,b", "one comma between each two"),
         ("--on a,b --keep", "--keep"),
-        ("--on a,b --hosts local:2", "--hosts"),
+        ("--on a,vos:s --hosts local:2", "strata engine --pool POOL --dir DIR"),
+        ("--on a,b --hosts local:2 --host-targets own", "--host-targets shared"),
         ("--on a,b --passes 1", "passes"),
         ("--on a,b --target-options s3-endpoint=http://h:1", "no target of --on takes it"),
         ("--on a,vos:s --target-options 3:direct=true", "no target of this number"),
