@@ -303,6 +303,19 @@ pub trait Driver<Op>: Send {
         None
     }
 
+    /// Names of the parts of a latency that it can tell apart, such as `connect` and `first-byte`; none where it cannot.
+    fn latency_parts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Begins to time these parts. Called before the first operation, where parts are asked for (`--split-latency`).
+    fn time_parts(&mut self) {}
+
+    /// Nanoseconds that each part ([`Driver::latency_parts`]) took of the operation that has completed in a slot. Asked for before its slot is used again.
+    fn part_times_ns(&self, _slot: u32) -> &[u64] {
+        &[]
+    }
+
     /// Values that it counted besides completions, since it was opened. Asked for once, after the worker's last operation.
     fn tallies(&mut self) -> Vec<Tally> {
         Vec::new()

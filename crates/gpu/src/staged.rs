@@ -363,6 +363,18 @@ impl<Op: Transfers> Driver<Op> for Staged<Op> {
         self.inner.cause(slot, result)
     }
 
+    fn latency_parts(&self) -> &'static [&'static str] {
+        self.inner.latency_parts()
+    }
+
+    fn time_parts(&mut self) {
+        self.inner.time_parts();
+    }
+
+    fn part_times_ns(&self, slot: u32) -> &[u64] {
+        self.inner.part_times_ns(slot)
+    }
+
     fn tallies(&mut self) -> Vec<Tally> {
         let mut tallies = self.inner.tallies();
         tallies.push(Tally { part: 0, name: "gpu_copied_bytes", value: self.copied_bytes as f64 });

@@ -290,6 +290,7 @@ impl Collector {
                     unfinished: unfinished.clone(),
                     submission: None,
                     completion: None,
+                    latency_parts: Vec::new(),
                 })
                 .collect()
         });

@@ -1,7 +1,7 @@
 //! Submission and completion apart, and how deep queues and how large batches are: only where asked for.
 
-use driver::{Clock, Completion, Operation, Source};
-use statistics::{ClassTotals, DepthCounts, Histogram, SparseHistogram};
+use driver::{Clock, Completion, Driver, Operation, Source};
+use statistics::{ClassTotals, DepthCounts, Histogram, LatencyPart, SparseHistogram};
 
 use crate::worker::Worker;
 
@@ -14,6 +14,8 @@ const COMPLETED_AT_ONCE: u64 = 0;
 struct ClassSplit {
     submission: Histogram,
     completion: Histogram,
+    /// Parts that the driver tells apart, and what is left behind them.
+    parts: Vec<Histogram>,
 }
 
 /// Counts of one worker. Everything is allocated before the window opens.
@@ -24,7 +26,12 @@ pub(crate) struct SplitTally {
     in_flight: [u64; PLACES],
     submitted: [u64; PLACES],
     completed: [u64; PLACES],
+    /// Names of the parts that the driver tells apart.
+    parts: &'static [&'static str],
 }
+
+/// Name of what is left of a latency beside the parts that the driver tells apart.
+const REST: &str = "client";
 
 /// The place of a size from 1 on.
 #[inline]
@@ -35,14 +42,42 @@ fn place(size: u32) -> usize {
 impl SplitTally {
     /// A tally for `classes` classes and `depth` slots.
     pub(crate) fn new(classes: usize, depth: u32) -> Self {
-        let class = || ClassSplit { submission: Histogram::new(), completion: Histogram::new() };
+        let class =
+            || ClassSplit { submission: Histogram::new(), completion: Histogram::new(), parts: Vec::new() };
         Self {
             classes: (0..classes).map(|_| class()).collect(),
             taken_ns: vec![0; depth as usize],
             in_flight: [0; PLACES],
             submitted: [0; PLACES],
             completed: [0; PLACES],
+            parts: &[],
         }
+    }
+
+    /// Has the driver time the parts that it can tell apart.
+    pub(crate) fn time_parts<Op>(&mut self, driver: &mut dyn Driver<Op>) {
+        self.parts = driver.latency_parts();
+        if self.parts.is_empty() {
+            return;
+        }
+        driver.time_parts();
+        for class in &mut self.classes {
+            class.parts = (0..=self.parts.len()).map(|_| Histogram::new()).collect();
+        }
+    }
+
+    /// Records the parts of an operation whose latency is `whole_ns`.
+    fn note_parts(&mut self, class: usize, times_ns: &[u64], whole_ns: u64) {
+        let Some((rest, parts)) = self.classes[class].parts.split_last_mut() else { return };
+        let mut left_ns = whole_ns;
+        for (part, ns) in parts.iter_mut().zip(times_ns) {
+            left_ns = left_ns.saturating_sub(*ns);
+            // An operation that had no such part is none of it: most have no `connect`.
+            if *ns > 0 {
+                part.record(*ns);
+            }
+        }
+        rest.record(left_ns);
     }
 
     /// The driver had taken `batch` at `now`, and `done` of it was complete then. One that carries out several operations at a time has been
@@ -90,6 +125,14 @@ impl SplitTally {
         for (totals, split) in totals.iter_mut().zip(&self.classes) {
             totals.submission = Some(SparseHistogram::from(&split.submission));
             totals.completion = Some(SparseHistogram::from(&split.completion));
+            let names = self.parts.iter().copied().chain([REST]);
+            let parts = names.zip(&split.parts);
+            totals.latency_parts = parts
+                .map(|(name, part)| LatencyPart {
+                    part: name.to_owned(),
+                    latency: SparseHistogram::from(part),
+                })
+                .collect();
         }
         let places = place(self.taken_ns.len() as u32) + 1;
         DepthCounts {
@@ -127,6 +170,10 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             if let Some(operation) = whole.filter(|_| self.window.holds_begin(start_ns)) {
                 let class = self.class_places[operation.class()] as usize;
                 split.completed(class, completion.slot, start_ns, ended_ns);
+                if !split.parts.is_empty() {
+                    let times_ns = self.driver.part_times_ns(completion.slot);
+                    split.note_parts(class, times_ns, ended_ns.saturating_sub(start_ns));
+                }
             }
         }
         self.split = Some(split);

@@ -63,7 +63,10 @@ pub(crate) fn work<Op, S, C>(
                 Err(error) => return Some(Message::Refused(error)),
             };
         let WorkerSetup { mut driver, source, notes, parts } = setup;
-        let recording = Recording { parts: Parts::new(parts), ..recording };
+        let mut recording = Recording { parts: Parts::new(parts), ..recording };
+        if let Some(split) = &mut recording.split {
+            split.time_parts(driver.as_mut());
+        }
         // Before anybody begins: one that begins first would be far ahead of those that are not there yet.
         let seat = if job.load.start_delay_ns == 0 { stage.flows.join(&job.load) } else { None };
         // The receiver lives as long as the phases; when it is gone nobody waits for this worker.

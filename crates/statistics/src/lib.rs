@@ -44,10 +44,14 @@ pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, ta
 pub use plateau::{OperationSample, Plateau, SteadyEnding};
 pub use rounds::{ROUNDS_OF_WINDOW, RepeatsEstimate, RoundsWindow};
 pub use sample::{
-    CauseCount, ClassTotals, DepthCounts, ErrorCount, PartTotals, PhaseSamples, TallySample, WorkerSamples,
+    CauseCount, ClassTotals, DepthCounts, ErrorCount, LatencyPart, PartTotals, PhaseSamples, TallySample,
+    WorkerSamples,
 };
 pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, Waiting, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};
 pub use steady::{LevelChange, RateDrop, Steady, SteadyReason, find_steady};
-pub use summary::{BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};
+pub use summary::{
+    BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencyPartSummary, LatencySummary, Summary, WarmUp,
+    summarise,
+};

@@ -41,7 +41,8 @@ pub trait Pack {
 fn histograms_of(worker: &mut WorkerSamples) -> impl Iterator<Item = &mut SparseHistogram> {
     let classes = worker.classes.iter_mut().flat_map(|class| {
         let timed_apart = class.submission.iter_mut().chain(class.completion.iter_mut());
-        [&mut class.latency, &mut class.unfinished].into_iter().chain(timed_apart)
+        let parts = class.latency_parts.iter_mut().map(|part| &mut part.latency);
+        [&mut class.latency, &mut class.unfinished].into_iter().chain(timed_apart).chain(parts)
     });
     let parts = worker.parts.iter_mut().map(|part| &mut part.latency);
     classes.chain(parts).chain(worker.items.iter_mut()).chain(worker.lateness.iter_mut())

@@ -29,6 +29,18 @@ pub struct ClassTotals {
     /// The part of it from there to completion, where it was timed apart.
     #[serde(default)]
     pub completion: Option<SparseHistogram>,
+    /// Parts of it that the driver tells apart, and what is left, where they were timed apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_parts: Vec<LatencyPart>,
+}
+
+/// A part of the latencies of a class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyPart {
+    /// Name, such as `connect`; `client` is what is left beside the parts that the driver tells apart.
+    pub part: String,
+    /// Its time in each operation.
+    pub latency: SparseHistogram,
 }
 
 /// One kind of failure, counted.

@@ -1,4 +1,5 @@
-//! Parts of the latencies of a phase, where they were timed apart (`--split-latency`): until the driver had taken an operation, and from there on.
+//! Parts of the latencies of a phase, where they were timed apart (`--split-latency`): those that its driver tells apart, or until the driver had
+//! taken an operation, and from there on.
 
 use statistics::{ClassSummary, LatencySummary};
 
@@ -13,8 +14,9 @@ pub(super) fn parts(page: &mut Page, phase: &PhaseRecord) {
     let mut table = Table::new(COLUMNS);
     let mut has_any = false;
     for class in &phase.summary.classes {
-        let all_ns: f64 = of(class).map(|(_, part)| sum_ns(part)).sum();
-        for (name, part) in of(class) {
+        let parts = of(class);
+        let all_ns: f64 = parts.iter().map(|(_, part)| sum_ns(part)).sum();
+        for (name, part) in parts {
             has_any = true;
             table.row(row(&format!("{} {name}", clean(&class.class)), part, all_ns));
         }
@@ -25,10 +27,13 @@ pub(super) fn parts(page: &mut Page, phase: &PhaseRecord) {
     }
 }
 
-/// Parts of a class by name.
-fn of(class: &ClassSummary) -> impl Iterator<Item = (&'static str, &LatencySummary)> {
+/// Parts of a class by name: those that its driver tells apart, or until the driver had taken an operation and from there on.
+fn of(class: &ClassSummary) -> Vec<(&str, &LatencySummary)> {
+    if !class.latency_parts.is_empty() {
+        return class.latency_parts.iter().map(|part| (part.part.as_str(), &part.latency)).collect();
+    }
     let parts = [("submission", &class.submission), ("completion", &class.completion)];
-    parts.into_iter().filter_map(|(name, part)| Some((name, part.as_ref()?)))
+    parts.into_iter().filter_map(|(name, part)| Some((name, part.as_ref()?))).collect()
 }
 
 /// Time of all operations together. What was complete when it was submitted has no submission, so that counts differ.

@@ -78,6 +78,7 @@ mod pool;
 mod pool_check;
 mod pool_safety;
 mod recipes;
+mod s3_parts;
 mod safety;
 mod seeds_network;
 mod service;

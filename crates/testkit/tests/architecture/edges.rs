@@ -63,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "report",
             "rpc",
             "runner",
+            "statistics",
             "units",
             "vos",
             "workload",

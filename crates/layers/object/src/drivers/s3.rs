@@ -4,6 +4,7 @@
 mod opening;
 mod slot;
 mod steps;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,12 +20,13 @@ use crate::backend::Registration;
 use crate::operation::ObjectOperation;
 use crate::plan::ObjectOp;
 use crate::s3::{
-    Answers, Cause, Client, Expected, Link, Names, Own, Progress, Site, Trouble, Writer, errno_of_loss,
-    words_of_loss,
+    Answers, Cause, Client, Expected, Link, Names, Opening, Own, Progress, Site, Trouble, Writer,
+    errno_of_loss, words_of_loss,
 };
 
 pub(crate) use opening::open;
 use slot::{Slot, State, Step, Upload};
+use watch::Part;
 
 /// Operations that S3 has.
 pub(crate) const CLASSES: &[&str] = &["put", "get", "remove", "list", "stat", "read"];
@@ -104,6 +106,15 @@ struct Common {
     troubles: Findings,
 }
 
+/// Part of a request that is not sent yet.
+fn sending_part(link: &Link) -> Part {
+    match link.opening() {
+        Opening::Connecting => Part::Connect,
+        Opening::ShakingHands => Part::Tls,
+        Opening::Open => Part::Send,
+    }
+}
+
 struct S3 {
     common: Common,
     slots: Vec<Slot>,
@@ -180,7 +191,14 @@ impl Common {
         }
         let payload = self.payload(slot.step, &slot.upload, operation);
         let Some(link) = &mut slot.link else { return Ok(Progress::Blocked) };
+        if slot.watch.part().is_none() {
+            slot.watch.pass(Some(sending_part(link)));
+        }
         let progress = link.send(&slot.head, payload)?;
+        slot.watch.pass(Some(match progress {
+            Progress::Done => Part::FirstByte,
+            Progress::Blocked => sending_part(link),
+        }));
         self.watch(slot, operation.slot, progress == Progress::Blocked)?;
         if progress == Progress::Done {
             slot.state = State::Receiving;
@@ -197,6 +215,9 @@ impl Common {
         let is_head_only =
             slot.step == Step::Owner || slot.step == Step::Whole && operation.operation == ObjectOp::Stat;
         let Some(link) = &mut slot.link else { return Ok(Progress::Blocked) };
+        if slot.watch.part() == Some(Part::FirstByte) && link.has_news() {
+            slot.watch.pass(Some(Part::Receive));
+        }
         if link.receive(Expected { value, is_head_only }, &mut slot.scanner)? == Progress::Blocked {
             self.watch(slot, operation.slot, false)?;
             return Ok(Progress::Blocked);
@@ -269,6 +290,7 @@ impl Common {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
+        slot.watch.pass(Some(Part::Pause));
         slot.wake_ns = self.now_ns + pause_ns / 2 + self.random % (pause_ns / 2);
         slot.state = State::Pausing;
         self.pausing += 1;
@@ -280,6 +302,7 @@ impl S3 {
         let slot = &mut self.slots[operation.slot as usize];
         let common = &mut self.common;
         slot.operation = Some(*operation);
+        slot.watch.reset();
         (slot.tries, slot.listed, slot.outcome) = (0, 0, 0);
         slot.deadline_ns = common.now_ns.saturating_add(common.site.timeout_ns);
         common.in_flight.begin();
@@ -366,6 +389,18 @@ impl Driver<ObjectOperation> for S3 {
                 return Ok(());
             }
         }
+    }
+
+    fn latency_parts(&self) -> &'static [&'static str] {
+        watch::PARTS
+    }
+
+    fn time_parts(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.watch.turn_on());
+    }
+
+    fn part_times_ns(&self, slot: u32) -> &[u64] {
+        self.slots.get(slot as usize).map_or(&[], |slot| slot.watch.times_ns())
     }
 
     fn tallies(&mut self) -> Vec<Tally> {

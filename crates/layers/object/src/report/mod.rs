@@ -1,6 +1,7 @@
 //! The report of the object layer: lines, doubts and its place in the stack.
 
 mod doubts;
+mod spent;
 mod stack_remedies;
 mod text;
 mod words;
@@ -34,6 +35,7 @@ impl View for Object {
         if let Some(plan) = phase.plan.of() {
             text::detail(page, phase, plan);
         }
+        spent::lines(page, phase);
     }
 
     fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {

@@ -8,7 +8,7 @@ use rpc::tcp::poller::Interest;
 use super::endpoint::Tls;
 use super::response::{Chunked, Etag, Framing, HEAD_BYTES_MAX, Head, Malformed, parse_head};
 use super::scanner::Scanner;
-use super::stream::Stream;
+use super::stream::{Opening, Stream};
 
 /// Why an exchange failed.
 #[derive(Debug)]
@@ -133,6 +133,18 @@ impl Link {
     /// Whether it has carried an exchange, nothing of the present one was sent, and it is over.
     pub(crate) fn is_left_at_rest(&mut self) -> bool {
         self.is_used && self.sent == 0 && self.is_over()
+    }
+
+    /// How far the connection is from carrying a request.
+    pub(crate) fn opening(&self) -> Opening {
+        if self.sent > 0 || self.is_used { Opening::Open } else { self.stream.opening() }
+    }
+
+    /// Whether something waits to be read: the answer has begun to come, or the connection has ended.
+    pub(crate) fn has_news(&self) -> bool {
+        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+        !rustix::net::recv(self.stream.socket(), &mut [0; 1][..], flags)
+            .is_err_and(|errno| errno == rustix::io::Errno::AGAIN)
     }
 
     /// Whether something of the present request was sent.

@@ -28,3 +28,4 @@ pub(crate) use names::{Own, mark};
 pub(crate) use request::{Ask, Condition, HEAD_BYTES, Writer};
 pub(crate) use scanner::Scanner;
 pub(crate) use site::{Names, Site};
+pub(crate) use stream::Opening;

@@ -16,9 +16,22 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream>),
 }
 
+/// How far a connection is from carrying bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// The other side has not accepted it, or nothing was sent yet that would show it.
+    Connecting,
+    /// TLS shakes hands.
+    ShakingHands,
+    /// It carries bytes.
+    Open,
+}
+
 pub(crate) struct TlsStream {
     socket: TcpStream,
     session: ClientConnection,
+    /// Something was sent: it is connected.
+    has_sent: bool,
 }
 
 impl Stream {
@@ -36,13 +49,23 @@ impl Stream {
         let Some(tls) = tls else { return Ok(Self::Plain(socket)) };
         let session =
             ClientConnection::new(tls.config.clone(), tls.name.clone()).map_err(io::Error::other)?;
-        Ok(Self::Tls(Box::new(TlsStream { socket, session })))
+        Ok(Self::Tls(Box::new(TlsStream { socket, session, has_sent: false })))
     }
 
     pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(socket) => socket,
             Self::Tls(tls) => &tls.socket,
+        }
+    }
+
+    /// How far it is, as far as what was sent shows it.
+    pub(crate) fn opening(&self) -> Opening {
+        match self {
+            Self::Plain(_) => Opening::Connecting,
+            Self::Tls(tls) if !tls.has_sent => Opening::Connecting,
+            Self::Tls(tls) if tls.session.is_handshaking() => Opening::ShakingHands,
+            Self::Tls(_) => Opening::Open,
         }
     }
 
@@ -120,6 +143,7 @@ impl TlsStream {
     fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             self.session.write_tls(&mut self.socket)?;
+            self.has_sent = true;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! One operation in flight: its requests, one after the other, on a connection of its own.
 
+use super::watch::Watch;
 use crate::operation::ObjectOperation;
 use crate::s3::{Circle, HEAD_BYTES, Link, Scanner};
 
@@ -85,6 +86,7 @@ pub(super) struct Slot {
     pub(super) endpoint: usize,
     /// Which of the endpoint's addresses is next.
     pub(super) address: usize,
+    pub(super) watch: Watch,
 }
 
 impl Slot {
@@ -116,6 +118,7 @@ impl Slot {
             outcome: 0,
             endpoint,
             address,
+            watch: Watch::default(),
         }
     }
 }

@@ -54,6 +54,7 @@ impl Common {
 
     /// Writes the request of the slot's step; [`Common::drive`] sends it.
     pub(super) fn request(&mut self, slot: &mut Slot, operation: &ObjectOperation) {
+        slot.watch.pass(None);
         let mut head = std::mem::take(&mut slot.head);
         self.write_query(slot, operation);
         let key = Some(slot.name.as_slice());
@@ -359,6 +360,7 @@ impl Common {
     }
 
     pub(super) fn finish(&mut self, slot: &mut Slot, operation: &ObjectOperation, result: i64) {
+        slot.watch.pass(None);
         if self.is_staged && operation.operation.loads() && result > 0 {
             // SAFETY: the slot is in flight, and nothing else refers to its memory.
             let from = unsafe { self.memory.slot_mut(operation.slot, result as usize) };

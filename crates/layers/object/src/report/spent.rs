@@ -1,0 +1,128 @@
+//! Network, server or this process: what the parts of a latency say about it (`--split-latency`).
+
+use report::page::{Page, Style};
+use report::record::PhaseRecord;
+use statistics::{ClassSummary, LatencyPartSummary};
+use units::clean;
+use units::human::human_ns;
+
+/// Share of the time from which on a part is what counts.
+const SHARE_MIN: f64 = 0.5;
+
+/// Parts that say the same, and what that is.
+struct Place {
+    parts: &'static [&'static str],
+    /// Noun in the line.
+    name: &'static str,
+    advice: &'static str,
+}
+
+const PLACES: &[Place] = &[
+    Place {
+        parts: &["first-byte"],
+        name: "the server",
+        advice: "its answer is waited for: look at its CPUs, its drives, and how many requests it takes at a time",
+    },
+    Place {
+        parts: &["connect", "tls"],
+        name: "new connections",
+        advice: "they are made anew: see why the server, or a proxy before it, closes them",
+    },
+    Place {
+        parts: &["send", "receive"],
+        name: "the transfer",
+        advice: "bytes on their way: look at the link (strata net measures it), and at how fast the server takes and gives them",
+    },
+    Place {
+        parts: &["pause"],
+        name: "pauses before requests were sent again",
+        advice: "the server turned requests away or lost them: lower the depth, or ask for a higher limit",
+    },
+    Place {
+        parts: &["client"],
+        name: "this process",
+        advice: "its CPUs are the limit: more threads, fewer operations in flight on each, no TLS, or more hosts (--hosts)",
+    },
+];
+
+fn sum_ns(part: &LatencyPartSummary) -> f64 {
+    part.latency.mean_ns * part.latency.count as f64
+}
+
+/// Writes where the operations of each class spend their time, where the driver told parts apart.
+pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
+    for class in phase.summary.classes.iter().filter(|class| !class.latency_parts.is_empty()) {
+        page.field("spent", &line(class), Style::Plain);
+    }
+}
+
+fn line(class: &ClassSummary) -> String {
+    let all_ns: f64 = class.latency_parts.iter().map(sum_ns).sum();
+    let of = |place: &Place| {
+        let parts = class.latency_parts.iter().filter(|part| place.parts.contains(&part.part.as_str()));
+        parts.map(sum_ns).sum::<f64>() / all_ns.max(1.0)
+    };
+    let mut shares: Vec<(f64, &Place)> = PLACES.iter().map(|place| (of(place), place)).collect();
+    shares.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let name = clean(&class.class);
+    let [(share, place), (next, second), ..] = shares[..] else { return name.into_owned() };
+    if share < SHARE_MIN {
+        return format!(
+            "{name}: {:.0} % in {} and {:.0} % in {}: no part stands out",
+            share * 100.0,
+            place.name,
+            next * 100.0,
+            second.name
+        );
+    }
+    let trip =
+        class.latency_parts.iter().find(|part| part.part == "connect").filter(|_| place.name == "the server");
+    // A connection is made in about one round trip: what the wait has beyond it is not the network's.
+    let trip = trip.map_or(String::new(), |part| {
+        format!(
+            " (a round trip of the network, by the connections made, takes {})",
+            human_ns(part.latency.p50_ns as f64)
+        )
+    });
+    format!("{name}: {:.0} % of the time in {}{trip}; {}", share * 100.0, place.name, place.advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use statistics::{Histogram, LatencySummary};
+
+    use super::*;
+
+    /// A class with parts of so many nanoseconds in each of 100 operations.
+    fn class(parts: &[(&str, u64)]) -> ClassSummary {
+        let part = |(name, ns): &(&str, u64)| {
+            let mut times = Histogram::new();
+            (0..100).for_each(|_| times.record(*ns));
+            LatencyPartSummary { part: (*name).to_owned(), latency: LatencySummary::of(&times).unwrap() }
+        };
+        let sample = report::sample::phase(&report::sample::DRIVE).summary.classes.remove(0);
+        ClassSummary { class: "get".to_owned(), latency_parts: parts.iter().map(part).collect(), ..sample }
+    }
+
+    #[test]
+    fn the_place_with_most_of_the_time_is_named() {
+        for (parts, told) in [
+            (
+                &[("connect", 100), ("first-byte", 9000), ("receive", 500), ("client", 400)][..],
+                "90 % of the time in the server (a round trip",
+            ),
+            (&[("first-byte", 9000), ("receive", 1000)], "90 % of the time in the server; "),
+            (&[("send", 4000), ("receive", 4000), ("first-byte", 2000)], "80 % of the time in the transfer"),
+            (&[("client", 6000), ("first-byte", 4000)], "60 % of the time in this process"),
+            (&[("pause", 6000), ("first-byte", 4000)], "60 % of the time in pauses"),
+            (
+                &[("connect", 3000), ("tls", 5000), ("first-byte", 2000)],
+                "80 % of the time in new connections",
+            ),
+            (&[("send", 4000), ("first-byte", 4000), ("client", 2000)], "no part stands out"),
+        ] {
+            let line = line(&class(parts));
+            assert!(line.starts_with("get: ") && line.contains(told), "{line}");
+        }
+    }
+}
