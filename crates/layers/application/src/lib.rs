@@ -24,6 +24,7 @@ mod run;
 mod source;
 mod spec;
 mod stack;
+mod staging;
 mod wal;
 mod words;
 

@@ -223,7 +223,46 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
         )
         .remedy("use fewer processes, or a smaller transfer"));
     }
+    check_staging(plan, hosts, accepted)?;
     runner::check_placement(&plan.load)
+}
+
+/// Refuses items that are staged where their copies cannot be.
+fn check_staging(plan: &AppPlan, hosts: u32, accepted: u64) -> Result<(), Error> {
+    let Some((group, _)) = plan.staged().next() else { return Ok(()) };
+    let processes = plan.groups[group].processes;
+    let refuse = |what: String, remedy: String| {
+        Err(Error::usage("plan", what).with("stage", &plan.name).remedy(remedy))
+    };
+    if !processes.is_multiple_of(hosts) {
+        return refuse(
+            format!(
+                "{processes} processes on {hosts} hosts stage items, which another process of the same host writes"
+            ),
+            format!(
+                "use a multiple of {hosts} processes (checkpoint: --set ranks={}), or --set flush=sync",
+                processes.next_multiple_of(hosts)
+            ),
+        );
+    }
+    if plan.memory.gpu().is_some() {
+        return refuse(
+            "items are staged in memory of the host, and the buffers are on GPUs".to_owned(),
+            "leave out --memory gpu, or use --set flush=sync".to_owned(),
+        );
+    }
+    let bytes_of = |set: u16| {
+        let set = &plan.sets[usize::from(set)];
+        set.space.of_iteration().saturating_mul(set.size_bytes_max) / u64::from(hosts)
+    };
+    let bytes = plan.staged().map(|(_, set)| bytes_of(set)).fold(0u64, u64::saturating_add);
+    if bytes > accepted {
+        return refuse(
+            format!("copies of {} of this host need more than half of the memory", ByteSize(bytes).human()),
+            "use smaller items, fewer processes, or --set flush=sync".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 /// The spec of the target in the layer that serves it.

@@ -3,6 +3,7 @@
 mod acknowledged;
 mod acknowledged_clusters;
 mod application;
+mod application_checkpoint;
 mod application_faults;
 mod application_hdf5;
 mod application_hosts;

@@ -6,7 +6,7 @@ use units::ByteSize;
 
 use super::Set;
 use super::parse::refused;
-use super::resolve::Values;
+use super::values::Values;
 use crate::plan::{Layout, SetPlan};
 
 /// Dataset of an object where a description names none.

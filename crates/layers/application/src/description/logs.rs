@@ -5,7 +5,7 @@ use units::ByteSize;
 
 use super::Set;
 use super::parse::refused;
-use super::resolve::Values;
+use super::values::Values;
 use crate::operation::AppClass;
 use crate::plan::{Layout, LogPlan, Selection, SetPlan, StepPlan};
 

@@ -6,6 +6,8 @@ pub mod expression;
 mod logs;
 mod parse;
 mod resolve;
+mod staging;
+mod values;
 
 use std::collections::BTreeMap;
 

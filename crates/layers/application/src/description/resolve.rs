@@ -2,13 +2,12 @@
 
 use driver::Error;
 use layer::storage::ObjectFormat;
-use units::{ParseError, parse_u64_in};
-use workload::spec::choice;
 
-use super::expression::{evaluate, number};
 use super::logs::{self, Kind};
 use super::parse::refused;
-use super::{AskedFormat, Description, Group, Parameter, Quantity, Set, Step, Utilisation, checks, datasets};
+use super::values::Values;
+use super::{AskedFormat, Description, Group, Quantity, Set, Step, Utilisation};
+use super::{checks, datasets, staging};
 use crate::operation::AppClass;
 use crate::plan::{
     AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout,
@@ -59,112 +58,6 @@ pub fn resolve(description: &Description, settings: &[(String, String)]) -> Resu
     Ok(application)
 }
 
-fn usage(error: ParseError) -> Error {
-    Error::usage("description", error.to_string())
-}
-
-/// Values of parameters.
-pub(super) struct Values<'a> {
-    all: Vec<(&'a str, &'a Parameter, String)>,
-}
-
-impl<'a> Values<'a> {
-    fn new(description: &'a Description, settings: &[(String, String)]) -> Result<Self, Error> {
-        if let Some((name, _)) = settings.iter().find(|(name, _)| !description.parameters.contains_key(name))
-        {
-            let known: Vec<&str> = description.parameters.keys().map(String::as_str).collect();
-            let given = format!("{} has no parameter {name}", description.name);
-            return Err(refused(given, &format!("one of {}", known.join(", "))));
-        }
-        let mut all = Vec::new();
-        for (name, parameter) in &description.parameters {
-            // What is given last holds.
-            let given =
-                settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-            let value = given.unwrap_or_else(|| parameter.default.text());
-            check_value(name, parameter, &value)?;
-            all.push((name.as_str(), parameter, value));
-        }
-        Ok(Self { all })
-    }
-
-    pub(super) fn word(&self, name: &str) -> Option<&str> {
-        self.all.iter().find(|(known, ..)| *known == name).map(|(.., value)| value.as_str())
-    }
-
-    pub(super) fn number(&self, quantity: &Quantity) -> Result<u64, Error> {
-        let lookup = |name: &str| {
-            let (_, parameter, value) = self.all.iter().find(|(known, ..)| *known == name)?;
-            if parameter.choices.is_empty() { number(value).ok() } else { None }
-        };
-        evaluate(&quantity.text(), &lookup).map_err(usage)
-    }
-
-    /// One of several words: itself, or the value of the parameter of that name.
-    pub(super) fn chosen<T: Copy>(&self, what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
-        let is_choice = choices.iter().any(|(name, _)| *name == text);
-        let word = if is_choice { text } else { self.word(text).unwrap_or(text) };
-        choice(what, word, choices).map_err(usage)
-    }
-
-    fn holds(&self, when: Option<&String>) -> Result<bool, Error> {
-        let Some(text) = when else { return Ok(true) };
-        let mut holds = true;
-        for condition in text.split(',') {
-            let (name, value) = condition.split_once('=').unwrap_or((condition, ""));
-            let (name, value) = (name.trim(), value.trim());
-            let values: Vec<&str> = value.split('|').map(str::trim).collect();
-            let is_choice = |parameter: &Parameter| {
-                values.iter().all(|value| parameter.choices.iter().any(|choice| choice == value))
-            };
-            let known = self.all.iter().find(|(known, ..)| *known == name);
-            match known {
-                Some((_, parameter, now)) if is_choice(parameter) => {
-                    holds &= values.iter().any(|value| now == value);
-                }
-                _ => {
-                    let accepted = "a parameter with choices and one of them, or several, such as pattern=A or pattern=A|B";
-                    return Err(refused(format!("the condition {condition:?} is none"), accepted));
-                }
-            }
-        }
-        Ok(holds)
-    }
-
-    fn those<T>(&self, all: &'a [T], when: impl Fn(&T) -> &Option<String>) -> Result<Vec<&'a T>, Error> {
-        let mut there = Vec::new();
-        for one in all {
-            if self.holds(when(one).as_ref())? {
-                there.push(one);
-            }
-        }
-        Ok(there)
-    }
-}
-
-fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Error> {
-    if !parameter.choices.is_empty() {
-        let choices: Vec<(&str, ())> = parameter.choices.iter().map(|word| (word.as_str(), ())).collect();
-        return choice(name, value, &choices).map_err(usage);
-    }
-    let limit = |quantity: &Option<Quantity>, default| match quantity {
-        Some(quantity) => number(&quantity.text()).map_err(usage),
-        None => Ok(default),
-    };
-    let (min, max) = (limit(&parameter.min, 0)?, limit(&parameter.max, u64::MAX)?);
-    // The ends of a range are looked at like numbers.
-    let (low, high) = value.split_once("..").unwrap_or((value, value));
-    for text in [low, high] {
-        let number = number(text).map_err(|_| {
-            let accepted =
-                "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB";
-            refused(format!("{name}={value} is no number"), accepted)
-        })?;
-        parse_u64_in(name, &number.to_string(), min..=max).map_err(usage)?;
-    }
-    Ok(())
-}
-
 struct Resolver<'a> {
     values: Values<'a>,
     sets: Vec<&'a Set>,
@@ -188,14 +81,11 @@ impl Resolver<'_> {
         let sets = sets.collect::<Result<_, Error>>()?;
         let formats = self.sets.iter().zip(&sets).map(|(set, plan)| datasets::asked(&self.values, set, plan));
         let formats = formats.collect::<Result<_, Error>>()?;
-        let parameters = self.values.all.iter();
         Ok(Application {
             name: description.name.clone(),
             version: description.version.clone(),
             notes: description.notes.clone(),
-            parameters: parameters
-                .map(|(name, _, value)| ParameterPlan { name: (*name).to_owned(), value: value.clone() })
-                .collect(),
+            parameters: self.values.plans(),
             sets,
             formats,
             stages,
@@ -332,8 +222,8 @@ impl Resolver<'_> {
             if class.has_set() {
                 let name = words.next().ok_or_else(unknown)?;
                 let at = self.sets.iter().position(|set| set.name == name);
-                set = at
-                    .ok_or_else(|| refused(format!("{step}: there is no set {name}"), "the name of a set"))?;
+                let unknown = || refused(format!("{step}: there is no set {name}"), "the name of a set");
+                set = at.ok_or_else(unknown)?;
             }
             let every = match (words.next(), words.next(), words.next()) {
                 (None, ..) => 1,
@@ -438,7 +328,7 @@ impl Resolver<'_> {
                     && matches!(call.class, AppClass::Write | AppClass::Put | AppClass::Append)
             })
         };
-        let space = checks::writer(&set.name, steps().filter(writes))?;
+        let space = staging::space(&set.name, at, steps, writes)?;
         let (min, max) = match (&set.size, is_index) {
             (None, true) => (INDEX_VALUE_BYTES, INDEX_VALUE_BYTES),
             (Some(size), false) => self.sizes(&set.name, size)?,
