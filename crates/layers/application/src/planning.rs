@@ -12,7 +12,7 @@ use workload::options;
 use workload::plan::{HostTargets, buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
-use crate::description::{Application, Description, resolve};
+use crate::description::{Application, Description, Scale, resolve, scaled};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
@@ -121,7 +121,7 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
     let name = own.app.clone().unwrap_or_default();
     let (description, settings) = builtin::load(&name, &own.settings)?;
     let mut application =
-        resolve(&description, settings).map_err(|error| error.with("application", &name))?;
+        at_scale(&description, settings, own.scale).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
     let seed = |stage| planning.seed_of(stage);
     let target_spec = target_spec(spec, &target, seed(0))?;
@@ -137,6 +137,25 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
         plans.push(AppPlan { hdf5_library: hdf5_library.clone(), ..plan });
     }
     Ok(PlannedApp { plans, storage, opening })
+}
+
+/// The application with its values, at a scale of its full size where one was given.
+fn at_scale(
+    description: &Description,
+    settings: &[(String, String)],
+    scale: Option<Scale>,
+) -> Result<Application, Error> {
+    let Some(scale) = scale else { return resolve(description, settings) };
+    if description.name == dlio::NAME {
+        return Err(Error::usage(
+            "plan",
+            "dlio has no full size that --scale is of: its workload has its sizes",
+        )
+        .remedy("leave out --scale, and change keys of the workload (--set dataset.num_files_train=...)"));
+    }
+    let mut application = resolve(description, &scaled(description, settings, scale)?)?;
+    application.parameters.push(ParameterPlan { name: "scale".to_owned(), value: scale.to_string() });
+    Ok(application)
 }
 
 /// Plans the last stage of a description on a storage that has its sets already.

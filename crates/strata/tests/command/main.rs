@@ -8,6 +8,7 @@ mod application_faults;
 mod application_hdf5;
 mod application_hosts;
 mod application_mpi;
+mod application_scale;
 mod bad_input;
 mod charts;
 mod clean;

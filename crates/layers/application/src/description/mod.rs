@@ -6,6 +6,7 @@ pub mod expression;
 mod logs;
 mod parse;
 mod resolve;
+mod scale;
 mod staging;
 mod values;
 
@@ -17,6 +18,7 @@ pub(crate) use datasets::is_shared;
 pub use datasets::{AskedFormat, FormatChoice};
 pub use parse::{FORMAT, parse};
 pub use resolve::{Application, resolve};
+pub(crate) use scale::{Scale, full_words, scaled};
 
 /// A description, as written. Texts that are numbers are expressions over its parameters.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -85,6 +87,15 @@ pub struct Parameter {
     /// Largest number.
     #[serde(default)]
     pub max: Option<Quantity>,
+    /// Value of the full size of the application, which `--scale 1` gives.
+    #[serde(default)]
+    pub full: Option<Quantity>,
+    /// The value with `--scale` is `full` times the scale; `false`: it is `full` with every scale.
+    #[serde(default)]
+    pub scales: Option<bool>,
+    /// The full value is that of so many together, an expression: each has its part of it.
+    #[serde(default)]
+    pub among: Option<Quantity>,
 }
 
 /// A set of objects of one kind.
