@@ -1,6 +1,7 @@
 //! Checkpoints that are flushed while ranks go on: the same bytes as without, times that are known beforehand, and no half checkpoint for a whole.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
@@ -240,6 +241,25 @@ fn a_checkpoint_that_was_not_ended_has_no_name() {
     assert!(names_in(&files).iter().all(|name| name.ends_with(".tmp")));
     assert_eq!(scratch.run("clean --yes").code, Some(0));
     assert!(names_in(&data).is_empty());
+}
+
+#[test]
+fn a_flushed_byte_that_was_changed_is_found_on_restart() {
+    let scratch = scratch();
+    slow(&scratch, "0ms", "3s");
+    let words = "app slow.toml data --size 64KiB --steps 1 --set compute=0,flush=async --json record.json";
+    let running = scratch.start(words);
+    let part = await_parts(&running, &scratch.join("data")).join("1.tmp");
+    let file = fs::OpenOptions::new().read(true).write(true).open(part).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 40_001).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 40_001).unwrap();
+    drop(file);
+    let ended = running.end();
+    let record = read_record(&scratch.join("record.json"));
+    assert_partial(&scratch, &ended, &record, "damaged");
+    let said = record["failure"].as_str().unwrap();
+    assert!(said.contains("process 1, ") && said.contains("byte 40001"), "{said}");
 }
 
 #[test]
