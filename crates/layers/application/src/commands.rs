@@ -8,7 +8,7 @@ use layer::{Command, CommandKind, Console};
 use units::clean;
 
 use crate::builtin;
-use crate::description::{Description, resolve};
+use crate::description::{Description, full_words, resolve};
 use crate::help;
 use crate::operation::AppClass;
 use crate::plan::StepPlan;
@@ -82,9 +82,10 @@ fn words(description: &Description) -> Result<String, Error> {
         };
         let _ = writeln!(
             text,
-            "  {name:width$}  {} [default: {}]{choices}",
+            "  {name:width$}  {} [default: {}]{choices}{}",
             clean(&parameter.help),
-            clean(&parameter.default.text())
+            clean(&parameter.default.text()),
+            full_words(parameter)
         );
     }
     let application = resolve(description, &[])?;

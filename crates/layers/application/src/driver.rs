@@ -12,6 +12,7 @@ use crate::meter::Meter;
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, ComputeWith};
 use crate::progress::Progress;
+use crate::staging::Stager;
 use crate::words::item_words;
 
 /// How long a process that waits for others sleeps between two looks, in nanoseconds.
@@ -56,6 +57,8 @@ pub(crate) struct AppDriver {
     group: usize,
     pending: Pending,
     meter: Option<Meter>,
+    /// Where the process stages items; none where it does not.
+    stager: Option<Stager>,
 }
 
 impl AppDriver {
@@ -81,12 +84,19 @@ impl AppDriver {
             group,
             pending: Pending::Nothing,
             meter: None,
+            stager: None,
         }
     }
 
     /// The same for an accelerator.
     pub(crate) fn metered(mut self, meter: Option<Meter>) -> Self {
         self.meter = meter;
+        self
+    }
+
+    /// The same for a process that stages items.
+    pub(crate) fn staging(mut self, stager: Option<Stager>) -> Self {
+        self.stager = stager;
         self
     }
 
@@ -203,6 +213,11 @@ impl Driver<AppOperation> for AppDriver {
         }
         if operation.class == AppClass::Commit {
             self.begin_commit(operation, done);
+            return Ok(Submitted { accepted: 1 });
+        }
+        if let (AppClass::Stage, Some(stager)) = (operation.class, &self.stager) {
+            self.pending = Pending::Nothing;
+            done.push(operation.slot, stager.stage(operation));
             return Ok(Submitted { accepted: 1 });
         }
         if let Some(call) = operation.storage() {

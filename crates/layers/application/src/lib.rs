@@ -24,6 +24,7 @@ mod run;
 mod source;
 mod spec;
 mod stack;
+mod staging;
 mod trying;
 mod wal;
 mod words;

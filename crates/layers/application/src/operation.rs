@@ -52,6 +52,8 @@ pub enum AppClass {
     Allocate,
     /// Writes an item again that another step wrote.
     Update,
+    /// Copies an item into memory that another step writes it from.
+    Stage,
 }
 
 /// Names of the classes, in the order of the enumeration.
@@ -77,6 +79,7 @@ pub const APP_CLASSES: &[&str] = &[
     "recover",
     "allocate",
     "update",
+    "stage",
 ];
 
 /// Classes that are calls on storages in other words, with the call that each makes.
@@ -92,8 +95,8 @@ impl AppClass {
     /// The class of this name; `wait` is none that a description may ask for.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        if name == "compute" {
-            return Some(Self::Compute);
+        if let Some(class) = [Self::Compute, Self::Stage].into_iter().find(|class| class.name() == name) {
+            return Some(class);
         }
         if let Some((class, _)) = OTHER_CALLS.iter().find(|(class, _)| class.name() == name) {
             return Some(*class);
@@ -166,7 +169,14 @@ impl AppClass {
         matches!(self, Self::Read | Self::Recover)
     }
 
-    /// Whether it moves data.
+    /// Whether it is about the bytes of items, one transfer after the other.
+    #[inline]
+    #[must_use]
+    pub fn is_on_bytes(self) -> bool {
+        self.moves() || self == Self::Stage
+    }
+
+    /// Whether it moves data to the storage, or from there.
     #[inline]
     #[must_use]
     pub fn moves(self) -> bool {
@@ -282,6 +292,7 @@ mod tests {
         for (class, call) in OTHER_CALLS {
             assert_eq!((class.call(), AppClass::named(class.name())), (Some(*call), Some(*class)));
         }
-        assert_eq!(APP_CLASSES.len(), AppClass::Update as usize + 1);
+        assert_eq!((AppClass::Stage.call(), AppClass::named("stage")), (None, Some(AppClass::Stage)));
+        assert_eq!(APP_CLASSES.len(), AppClass::Stage as usize + 1);
     }
 }

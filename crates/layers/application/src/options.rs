@@ -127,6 +127,17 @@ const APPLICATION: &[OptionDef] = &[
             Ok(())
         }
     ),
+    own_of!(
+        AppSpec,
+        "scale",
+        None,
+        "X|N/M",
+        "the application's defaults",
+        Workload,
+        "Share of the application's full size, such as 1/1000 or 0.001: vpic, bd-cats, cosmic-tagger, fdb-hammer (strata app show NAME has the values at --scale 1)",
+        scale,
+        str::parse
+    ),
     parameter!(
         "workload",
         "FILE|NAME",

@@ -246,27 +246,42 @@ pub struct AppPlan {
 }
 
 impl AppPlan {
-    /// Group of a process of the stage, and its number in the group. Each host has as many of each group where all groups can be dealt out so;
-    /// otherwise hosts take the processes in their order.
+    /// Group of a process of the stage, and its number in the group. Each host has as many of each group that can be dealt out so; the processes
+    /// of the other groups fill the places that are left on the hosts, in their order.
     #[must_use]
     pub fn process(&self, worker: u32) -> Option<(usize, u32)> {
         let hosts = self.load.place.map_or(1, |place| place.hosts.max(1));
-        let is_even = self.groups.iter().all(|group| group.processes.is_multiple_of(hosts));
-        let hosts = if is_even { hosts } else { 1 };
+        let is_even = |group: &GroupPlan| group.processes.is_multiple_of(hosts);
         // Workers of a host are neighbours, and so are those of a group in it.
-        let each = (self.processes() / hosts).max(1);
+        let each = self.processes().div_ceil(hosts).max(1);
         let (host, mut at) = (worker / each, worker % each);
         if host >= hosts {
             return None;
         }
-        for (number, group) in self.groups.iter().enumerate() {
-            let count = group.processes / hosts;
+        let evenly: u32 =
+            self.groups.iter().filter(|group| is_even(group)).map(|group| group.processes / hosts).sum();
+        let is_of_even = at < evenly;
+        if !is_of_even {
+            at = host * (each - evenly) + at - evenly;
+        }
+        for (number, group) in
+            self.groups.iter().enumerate().filter(|(_, group)| is_even(group) == is_of_even)
+        {
+            let count = if is_of_even { group.processes / hosts } else { group.processes };
             if at < count {
-                return Some((number, host * count + at));
+                return Some((number, if is_of_even { host * count + at } else { at }));
             }
             at -= count;
         }
         None
+    }
+
+    /// Sets that are staged, each with the group whose processes stage its items.
+    pub(crate) fn staged(&self) -> impl Iterator<Item = (usize, u16)> {
+        let groups = self.groups.iter().enumerate();
+        let calls = groups
+            .flat_map(|(at, group)| group.steps.iter().flat_map(StepPlan::calls).map(move |call| (at, call)));
+        calls.filter(|(_, call)| call.class == AppClass::Stage).map(|(at, call)| (at, call.set))
     }
 
     /// Numbers of the processes of a group that are of this host.

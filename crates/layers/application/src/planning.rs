@@ -12,7 +12,7 @@ use workload::options;
 use workload::plan::{HostTargets, buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
-use crate::description::{Application, Description, resolve};
+use crate::description::{Application, Description, Scale, resolve, scaled};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
@@ -128,7 +128,7 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
     let name = own.app.clone().unwrap_or_default();
     let (description, settings) = builtin::load(&name, &own.settings)?;
     let mut application =
-        resolve(&description, settings).map_err(|error| error.with("application", &name))?;
+        at_scale(&description, settings, own.scale).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
     let seed = |stage| planning.seed_of(stage);
     let target_spec = target_spec(spec, &target, seed(0))?;
@@ -144,6 +144,25 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
         plans.push(AppPlan { hdf5_library: hdf5_library.clone(), ..plan });
     }
     Ok(PlannedApp { plans, storage, opening })
+}
+
+/// The application with its values, at a scale of its full size where one was given.
+fn at_scale(
+    description: &Description,
+    settings: &[(String, String)],
+    scale: Option<Scale>,
+) -> Result<Application, Error> {
+    let Some(scale) = scale else { return resolve(description, settings) };
+    if description.name == dlio::NAME {
+        return Err(Error::usage(
+            "plan",
+            "dlio has no full size that --scale is of: its workload has its sizes",
+        )
+        .remedy("leave out --scale, and change keys of the workload (--set dataset.num_files_train=...)"));
+    }
+    let mut application = resolve(description, &scaled(description, settings, scale)?)?;
+    application.parameters.push(ParameterPlan { name: "scale".to_owned(), value: scale.to_string() });
+    Ok(application)
 }
 
 /// Plans the last stage of a description on a storage that has its sets already.
@@ -230,7 +249,46 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
         )
         .remedy("use fewer processes, or a smaller transfer"));
     }
+    check_staging(plan, hosts, accepted)?;
     runner::check_placement(&plan.load)
+}
+
+/// Refuses items that are staged where their copies cannot be.
+fn check_staging(plan: &AppPlan, hosts: u32, accepted: u64) -> Result<(), Error> {
+    let Some((group, _)) = plan.staged().next() else { return Ok(()) };
+    let processes = plan.groups[group].processes;
+    let refuse = |what: String, remedy: String| {
+        Err(Error::usage("plan", what).with("stage", &plan.name).remedy(remedy))
+    };
+    if !processes.is_multiple_of(hosts) {
+        return refuse(
+            format!(
+                "{processes} processes on {hosts} hosts stage items, which another process of the same host writes"
+            ),
+            format!(
+                "use a multiple of {hosts} processes (checkpoint: --set ranks={}), or --set flush=sync",
+                processes.next_multiple_of(hosts)
+            ),
+        );
+    }
+    if plan.memory.gpu().is_some() {
+        return refuse(
+            "items are staged in memory of the host, and the buffers are on GPUs".to_owned(),
+            "leave out --memory gpu, or use --set flush=sync".to_owned(),
+        );
+    }
+    let bytes_of = |set: u16| {
+        let set = &plan.sets[usize::from(set)];
+        set.space.of_iteration().saturating_mul(set.size_bytes_max) / u64::from(hosts)
+    };
+    let bytes = plan.staged().map(|(_, set)| bytes_of(set)).fold(0u64, u64::saturating_add);
+    if bytes > accepted {
+        return refuse(
+            format!("copies of {} of this host need more than half of the memory", ByteSize(bytes).human()),
+            "use smaller items, fewer processes, or --set flush=sync".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 /// The spec of the target in the layer that serves it.

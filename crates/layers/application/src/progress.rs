@@ -129,6 +129,14 @@ impl Progress {
         sum
     }
 
+    /// Iterations that the processes here have done of the steps of a group: the fewest of a process, and those of all together.
+    pub(crate) fn of_group(&self, group: usize) -> (u64, u64) {
+        let last = self.0.steps.get(group).and_then(|steps| steps.last());
+        let done = last.into_iter().flat_map(|step| &step.done).map(|done| done.0.load(Ordering::Acquire));
+        let here = done.filter(|done| *done != ELSEWHERE);
+        here.fold((ELSEWHERE, 0), |(fewest, sum), done| (fewest.min(done), sum + done))
+    }
+
     /// A process has ended before it was done: nobody waits any more.
     pub(crate) fn abandon(&self) {
         self.0.is_abandoned.store(true, Ordering::Release);

@@ -30,6 +30,7 @@ use crate::planning::{self, Opening, PlannedApp};
 use crate::profile;
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
+use crate::staging::{Stager, Staging};
 use crate::trying::{Side, Trying};
 
 /// Applications.
@@ -346,6 +347,7 @@ impl LayerRun for AppRun {
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
                 progress: Arc::new(Progress::with_hosts(plan, &meeting, hosts)?),
+                staging: Arc::new(Staging::new(plan)?),
                 logs,
                 times,
                 search: kept.search.clone(),
@@ -375,6 +377,8 @@ struct Ready {
     /// Work of the accelerators.
     meters: Meters,
     progress: Arc<Progress>,
+    /// Memory for the items that are staged.
+    staging: Arc<Staging>,
     logs: Arc<Logs>,
     times: Arc<Times>,
     /// The search that it is a run of.
@@ -405,6 +409,7 @@ impl Ready {
         let (progress, logs) = (Arc::clone(&self.progress), Arc::clone(&self.logs));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
         let (gpu_notes, meters) = (self.gpu_notes.clone(), self.meters.clone());
+        let staging = Arc::clone(&self.staging);
         let open = Opener::new(move |worker| {
             let number = shared.load.worker(worker);
             let needs =
@@ -416,10 +421,17 @@ impl Ready {
             // The last hosts may have fewer processes than the others.
             let found = shared.process(number);
             let group = found.map_or(0, |(group, _)| group);
-            let source = AppSource::new(&shared, found, &arena, (&progress, &logs)).on_device(device);
+            let source =
+                AppSource::new(&shared, found, &arena, (&progress, &logs)).staged(&staging).on_device(device);
             let meter = found.and_then(|(group, _)| meters.of(&shared.groups[group]));
-            let driver =
-                AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group).metered(meter);
+            let stager = found.map(|(_, process)| Stager {
+                staging: Arc::clone(&staging),
+                arena: Arc::clone(&arena),
+                process,
+            });
+            let driver = AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group)
+                .metered(meter)
+                .staging(stager);
             Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })
         });
         let compute_ns = plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.compute_ns).max();
@@ -478,7 +490,7 @@ impl Part for AppPart {
                 outcome.notes.extend(trying.take(profile, tell));
             }
             let commits = ready.commits();
-            let checkpoint = ready.times.take(&ready.plan, &outcome.samples);
+            let checkpoint = ready.times.take(&ready.plan, &outcome.samples, &ready.progress);
             (outcome, Observations { profile, gpu, utilisation, commits, checkpoint, ..machine.clone() })
         });
         seen.collect()

@@ -14,10 +14,13 @@ use crate::log::Logs;
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, CallPlan, GroupPlan, INDEX_VALUE_BYTES, Selection, StepPlan};
 use crate::progress::Progress;
+use crate::staging::Staging;
 use crate::words::{damage_words, item_words};
 
+mod expected;
 mod records;
 
+pub(crate) use expected::expected_operations;
 use records::OpenLog;
 
 /// Part of a step that a process is at.
@@ -73,6 +76,8 @@ pub struct AppSource {
     /// Open segments of the process, by set.
     open: Vec<OpenLog>,
     has_logs: bool,
+    /// Items that are copied into memory and written from there.
+    staging: Option<Arc<Staging>>,
     /// Where the buffers are not memory of the process alone.
     device: OnDevice,
 }
@@ -87,7 +92,8 @@ impl AppSource {
     ) -> Self {
         let (group, process) = found.unwrap_or_default();
         let steps = &plan.groups[group].steps;
-        let stores = |call: &CallPlan| call.class.writes() || call.class == AppClass::Put;
+        let stores =
+            |call: &CallPlan| call.class.writes() || matches!(call.class, AppClass::Put | AppClass::Stage);
         let mut source = Self {
             progress: Arc::clone(progress),
             arena: Arc::clone(arena),
@@ -113,12 +119,19 @@ impl AppSource {
             has_logs: steps.iter().flat_map(StepPlan::calls).any(|call| call.class.is_of_log()),
             stores: steps.iter().flat_map(StepPlan::calls).any(stores),
             plan: Arc::clone(plan),
+            staging: None,
             device: OnDevice::default(),
         };
         if !source.has_ended {
             source.begin_step();
         }
         source
+    }
+
+    /// The same with memory for the items that are staged.
+    pub(crate) fn staged(mut self, staging: &Arc<Staging>) -> Self {
+        self.staging = Some(Arc::clone(staging));
+        self
     }
 
     /// The same with buffers on a device, or registered ones.
@@ -212,7 +225,7 @@ impl AppSource {
             (operation.object, operation.offset_bytes) = (object, offset);
             if set.is_index {
                 (operation.offset_bytes, operation.length_bytes) = (0, INDEX_VALUE_BYTES);
-            } else if call.class.moves() {
+            } else if call.class.is_on_bytes() {
                 operation.item_offset_bytes = self.at.transfer;
                 operation.offset_bytes += self.at.transfer;
                 operation.length_bytes = (set.size(self.at.item) - self.at.transfer).min(set.transfer_bytes);
@@ -273,7 +286,7 @@ impl AppSource {
                 continue;
             }
             let operation = self.operation(call, slot);
-            if call.class.moves() && !call.class.is_of_index() {
+            if call.class.is_on_bytes() && !call.class.is_of_index() {
                 self.at.transfer += operation.length_bytes;
                 let is_whole = self.at.transfer >= self.plan.sets[usize::from(call.set)].size(self.at.item);
                 if !is_whole {
@@ -339,32 +352,6 @@ impl AppSource {
     }
 }
 
-/// Operations of a stage, where they are known beforehand: for progress alone.
-pub(crate) fn expected_operations(plan: &AppPlan) -> u64 {
-    let transfers = |call: &CallPlan| match call.class {
-        AppClass::Write | AppClass::Read | AppClass::Update => {
-            let set = &plan.sets[usize::from(call.set)];
-            set.size_bytes_max.div_ceil(set.transfer_bytes.max(1))
-        }
-        _ => 1,
-    };
-    let mut sum = 0u64;
-    for group in &plan.groups {
-        let processes = u64::from(group.processes);
-        for step in &group.steps {
-            let around =
-                (step.begin.len() + step.end.len()) as u64 * group.iterations + step.once.len() as u64;
-            let items: u64 = (0..processes).map(|process| step.share(process, processes, 0).1).sum();
-            let each: u64 =
-                step.each.iter().map(|call| transfers(call) / call.every.min(transfers(call)).max(1)).sum();
-            sum = sum
-                .saturating_add(around * processes)
-                .saturating_add(items.saturating_mul(each * group.iterations));
-        }
-    }
-    sum
-}
-
 impl Drop for AppSource {
     fn drop(&mut self) {
         if !self.has_ended {
@@ -406,14 +393,19 @@ impl Source<AppOperation> for AppSource {
     fn prepare(&mut self, operation: &AppOperation) {
         let length = operation.length_bytes as usize;
         match operation.class {
-            class if class.writes() => {
+            class if class.writes() || class == AppClass::Stage => {
                 // SAFETY: the slot is the source's until the operation is submitted.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 let content = &self.contents[usize::from(operation.set)];
                 match class {
                     AppClass::Append => records::fill(content, operation.item, buffer),
                     AppClass::Allocate => buffer.fill(0),
-                    _ => content.fill(operation.item, operation.item_offset_bytes, buffer),
+                    _ => {
+                        let staging = self.staging.as_ref().filter(|_| class == AppClass::Write);
+                        if !staging.is_some_and(|staging| staging.take(operation, self.process, buffer)) {
+                            content.fill(operation.item, operation.item_offset_bytes, buffer);
+                        }
+                    }
                 }
                 if let Some(device) = self.device.content() {
                     device.send(operation.slot, length);

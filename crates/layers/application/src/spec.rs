@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use workload::spec::Spec;
 
+use crate::description::Scale;
+
 /// Options of a load of an application; `None` means: not said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AppSpec {
@@ -11,6 +13,8 @@ pub struct AppSpec {
     pub app: Option<String>,
     /// Values of its parameters, in the order in which they were given.
     pub settings: Vec<(String, String)>,
+    /// `--scale`: share of the full size.
+    pub scale: Option<Scale>,
     /// `--on`: targets side by side, as they were given.
     pub on: Vec<String>,
     /// `--passes`: passes over them, or over an application as it is and with a remedy.

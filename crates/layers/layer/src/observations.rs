@@ -120,6 +120,34 @@ pub struct CheckpointActivity {
     pub bytes_per_second: f64,
     /// Share of all checkpoints so far in the time of these and of the stages that compute, 0 to 1; none where none does.
     pub share_fraction: Option<f64>,
+    /// Times of one of its checkpoints, where a stage may have several; none where no rank ended one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<CheckpointBlocking>,
+}
+
+/// Times of a checkpoint, in nanoseconds of a rank and checkpoint in the mean.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckpointBlocking {
+    /// Ranks copy their state and go on, and other processes write the copies.
+    pub is_async: bool,
+    /// Checkpoints that are complete: all their parts have their names, or are durable where they get none.
+    pub checkpoints: u64,
+    /// Checkpoints of all ranks, each rank counted: what the means are over.
+    pub rank_checkpoints: u64,
+    /// A rank stands still: all its calls, computing left out.
+    pub blocking_ns: u64,
+    /// The same of the rank that stands still longest.
+    pub blocking_most_ns: u64,
+    /// Part of it in which the state is copied; 0 where ranks write themselves.
+    pub copy_ns: u64,
+    /// Part of it in which a rank waits until the checkpoint before is flushed; 0 where ranks write themselves.
+    pub stall_ns: u64,
+    /// A rank computes before it.
+    pub compute_ns: u64,
+    /// The copy of a rank is written, made durable and closed, and gets its name; none where ranks write themselves.
+    pub flush_ns: Option<u64>,
+    /// Share of the flushes during which ranks went on, 0 to 1: neither waiting for them nor done; none where ranks write themselves.
+    pub overlap_fraction: Option<f64>,
 }
 
 /// Commits of a stage on its logs.

@@ -3,10 +3,12 @@
 mod acknowledged;
 mod acknowledged_clusters;
 mod application;
+mod application_checkpoint;
 mod application_faults;
 mod application_hdf5;
 mod application_hosts;
 mod application_mpi;
+mod application_scale;
 mod application_try;
 mod bad_input;
 mod charts;

@@ -3,9 +3,9 @@
 use driver::Error;
 use units::ByteSize;
 
-use super::logs;
 use super::parse::refused;
 use super::resolve::Application;
+use super::{logs, staging};
 use crate::operation::AppClass;
 use crate::plan::{CallPlan, GroupPlan, Layout, Selection, SetPlan, Space, StepPlan};
 
@@ -64,6 +64,7 @@ pub(super) fn check(application: &Application) -> Result<(), Error> {
         }
         check_waits(stage, groups)?;
         check_readers(sets, groups)?;
+        staging::check(sets, groups)?;
     }
     Ok(())
 }
@@ -146,7 +147,7 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
     let around = step.once.iter().chain(&step.begin).chain(&step.end);
     for call in around.filter(|call| call.class.has_set()) {
         let set = &sets[usize::from(call.set)];
-        if call.class.moves() && call.class != AppClass::Allocate {
+        if call.class.is_on_bytes() && call.class != AppClass::Allocate {
             let given = format!("{place}: {} {} is not about an item", call.class.name(), set.name);
             return Err(refused(given, "it in each"));
         }

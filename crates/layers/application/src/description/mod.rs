@@ -7,6 +7,8 @@ mod logs;
 mod parse;
 mod remedies;
 mod resolve;
+mod scale;
+mod staging;
 mod values;
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ pub use datasets::{AskedFormat, FormatChoice};
 pub use parse::{FORMAT, parse};
 pub use remedies::{RemedyValue, remedies};
 pub use resolve::{Application, resolve};
+pub(crate) use scale::{Scale, full_words, scaled};
 
 /// A description, as written. Texts that are numbers are expressions over its parameters.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -89,6 +92,15 @@ pub struct Parameter {
     /// Largest number.
     #[serde(default)]
     pub max: Option<Quantity>,
+    /// Value of the full size of the application, which `--scale 1` gives.
+    #[serde(default)]
+    pub full: Option<Quantity>,
+    /// The value with `--scale` is `full` times the scale; `false`: it is `full` with every scale.
+    #[serde(default)]
+    pub scales: Option<bool>,
+    /// The full value is that of so many together, an expression: each has its part of it.
+    #[serde(default)]
+    pub among: Option<Quantity>,
 }
 
 /// A value of a parameter that may shorten a part of the time: what `--try` tries.

@@ -2,7 +2,7 @@
 
 use driver::Error;
 
-use super::{Description, remedies};
+use super::{Description, remedies, scale};
 
 /// Version of the format that this build reads.
 pub const FORMAT: u32 = 1;
@@ -81,6 +81,7 @@ fn check_names(description: &Description) -> Result<(), Error> {
     if let Some(name) = description.stack.keys().find(|name| !description.parameters.contains_key(*name)) {
         return Err(refused(format!("[stack] has {name}, which is no parameter"), "names of [parameters]"));
     }
+    scale::check(description)?;
     unique("a set", description.sets.iter().filter(|set| set.when.is_none()).map(|set| &set.name))?;
     unique(
         "a group",

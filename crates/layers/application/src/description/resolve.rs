@@ -2,12 +2,12 @@
 
 use driver::Error;
 use layer::storage::ObjectFormat;
-use units::ParseError;
 
 use super::logs::{self, Kind};
 use super::parse::refused;
 use super::values::Values;
-use super::{AskedFormat, Description, Group, Quantity, Set, Step, Utilisation, checks, datasets};
+use super::{AskedFormat, Description, Group, Quantity, Set, Step, Utilisation};
+use super::{checks, datasets, staging};
 use crate::operation::AppClass;
 use crate::plan::{
     AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout,
@@ -58,10 +58,6 @@ pub fn resolve(description: &Description, settings: &[(String, String)]) -> Resu
     Ok(application)
 }
 
-pub(super) fn usage(error: ParseError) -> Error {
-    Error::usage("description", error.to_string())
-}
-
 struct Resolver<'a> {
     values: Values<'a>,
     sets: Vec<&'a Set>,
@@ -85,14 +81,11 @@ impl Resolver<'_> {
         let sets = sets.collect::<Result<_, Error>>()?;
         let formats = self.sets.iter().zip(&sets).map(|(set, plan)| datasets::asked(&self.values, set, plan));
         let formats = formats.collect::<Result<_, Error>>()?;
-        let parameters = self.values.all.iter();
         Ok(Application {
             name: description.name.clone(),
             version: description.version.clone(),
             notes: description.notes.clone(),
-            parameters: parameters
-                .map(|(name, _, value)| ParameterPlan { name: (*name).to_owned(), value: value.clone() })
-                .collect(),
+            parameters: self.values.plans(),
             sets,
             formats,
             stages,
@@ -229,8 +222,8 @@ impl Resolver<'_> {
             if class.has_set() {
                 let name = words.next().ok_or_else(unknown)?;
                 let at = self.sets.iter().position(|set| set.name == name);
-                set = at
-                    .ok_or_else(|| refused(format!("{step}: there is no set {name}"), "the name of a set"))?;
+                let unknown = || refused(format!("{step}: there is no set {name}"), "the name of a set");
+                set = at.ok_or_else(unknown)?;
             }
             let every = match (words.next(), words.next(), words.next()) {
                 (None, ..) => 1,
@@ -335,7 +328,7 @@ impl Resolver<'_> {
                     && matches!(call.class, AppClass::Write | AppClass::Put | AppClass::Append)
             })
         };
-        let space = checks::writer(&set.name, steps().filter(writes))?;
+        let space = staging::space(&set.name, at, steps, writes)?;
         let (min, max) = match (&set.size, is_index) {
             (None, true) => (INDEX_VALUE_BYTES, INDEX_VALUE_BYTES),
             (Some(size), false) => self.sizes(&set.name, size)?,

@@ -1,17 +1,22 @@
-//! Values of the parameters of a description, and what follows from them: numbers, words and conditions.
+//! Values of parameters, as given or by default, and what expressions, words and conditions over them say.
 
 use driver::Error;
-use units::parse_u64_in;
+use units::{ParseError, parse_u64_in};
 use workload::spec::choice;
 
 use super::expression::{evaluate, number};
 use super::parse::refused;
-use super::resolve::usage;
 use super::{Description, Parameter, Quantity};
+use crate::plan::ParameterPlan;
+
+/// The refusal of a value.
+pub(super) fn usage(error: ParseError) -> Error {
+    Error::usage("description", error.to_string())
+}
 
 /// Values of parameters.
 pub(super) struct Values<'a> {
-    pub(super) all: Vec<(&'a str, &'a Parameter, String)>,
+    all: Vec<(&'a str, &'a Parameter, String)>,
 }
 
 impl<'a> Values<'a> {
@@ -51,6 +56,11 @@ impl<'a> Values<'a> {
         let is_choice = choices.iter().any(|(name, _)| *name == text);
         let word = if is_choice { text } else { self.word(text).unwrap_or(text) };
         choice(what, word, choices).map_err(usage)
+    }
+
+    pub(super) fn plans(&self) -> Vec<ParameterPlan> {
+        let plan = |name: &str, value: &String| ParameterPlan { name: name.to_owned(), value: value.clone() };
+        self.all.iter().map(|(name, _, value)| plan(name, value)).collect()
     }
 
     fn holds(&self, when: Option<&String>) -> Result<bool, Error> {

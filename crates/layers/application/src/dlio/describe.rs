@@ -155,6 +155,9 @@ fn parameters(workload: &Workload) -> BTreeMap<String, Parameter> {
         choices,
         min: None,
         max: None,
+        full: None,
+        scales: None,
+        among: None,
     };
     let number = |number: u64, help: &str| word(number.to_string(), help, Vec::new());
     let name = workload.name.clone();

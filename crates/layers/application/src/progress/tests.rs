@@ -14,7 +14,12 @@ use crate::planning::stage_plan;
 use super::*;
 
 /// The last stage of an application, as the host of this rank plans it.
-fn plan_of(name: &str, settings: &str, (rank, hosts): (u32, u32)) -> AppPlan {
+fn plan_of(name: &str, settings: &str, place: (u32, u32)) -> AppPlan {
+    stage_of(name, settings, place, usize::MAX).unwrap()
+}
+
+/// A stage of an application, or its last, as the host of this rank plans it.
+fn stage_of(name: &str, settings: &str, (rank, hosts): (u32, u32), at: usize) -> Result<AppPlan, Error> {
     let settings: Vec<(String, String)> = settings
         .split(' ')
         .map(|setting| {
@@ -23,10 +28,10 @@ fn plan_of(name: &str, settings: &str, (rank, hosts): (u32, u32)) -> AppPlan {
         .collect();
     let (description, settings) = builtin::load(name, &settings).unwrap();
     let application = resolve(&description, settings).unwrap();
-    let last = application.stages.len() - 1;
+    let at = at.min(application.stages.len() - 1);
     let place = Some(HostPlace { rank, hosts, ..HostPlace::default() });
     let spec = Spec { place, ..Spec::default() };
-    stage_plan(&spec, &application, last, &StorageFacts::default(), (1, 2)).unwrap()
+    stage_plan(&spec, &application, at, &StorageFacts::default(), (1, 2))
 }
 
 fn await_that(is_so: impl Fn() -> bool) {
@@ -64,6 +69,25 @@ fn each_host_has_as_many_of_each_group_where_that_goes() {
     );
     let plan = plan_of("fdb-hammer", B, (0, 2));
     assert_eq!((plan.process(5), plan.process(6)), (Some((1, 1)), None));
+}
+
+#[test]
+fn what_a_rank_stages_is_flushed_on_its_own_host() {
+    let words = "flush=async files=one ranks=4 steps=2 size=1KiB";
+    let all: Vec<_> = (0..2)
+        .map(|rank| {
+            let plan = stage_of("checkpoint", words, (rank, 2), 0).unwrap();
+            (0..3).map(|group| plan.processes_here(group).collect::<Vec<_>>()).collect::<Vec<_>>()
+        })
+        .collect();
+    // The one that renames takes a place that is left.
+    assert_eq!(all, [[vec![0, 1], vec![0, 1], vec![0]], [vec![2, 3], vec![2, 3], vec![]]]);
+    let error = stage_of("checkpoint", words, (0, 3), 0).unwrap_err().to_string();
+    assert!(error.contains("ranks=6") && error.contains("flush=sync"), "{error}");
+    let huge = "flush=async size=1TiB transfer=4MiB";
+    let error = stage_of("checkpoint", huge, (0, 1), 0).unwrap_err().to_string();
+    assert!(error.contains("more than half of the memory"), "{error}");
+    assert!(stage_of("checkpoint", "flush=sync size=1TiB", (0, 3), 0).is_ok());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod beside;
 mod charts;
+mod checkpoint;
 mod feeding;
 mod remedies;
 mod stack_remedies;
@@ -62,7 +63,7 @@ impl View for Applications {
     }
 
     fn idle_classes(&self) -> &'static [&'static str] {
-        &["compute", "wait"]
+        &["compute", "wait", "stage"]
     }
 
     fn takes_more(&self) -> bool {
@@ -129,14 +130,18 @@ fn checkpoint(page: &mut Page, seen: &CheckpointActivity) {
         format!("; checkpoints took {:.1} % of the time so far", share * 100.0)
     });
     let text = format!(
-        "{} in {} of {} in {}, {}/s{share}",
+        "{} in {} of {} in {}{}, {}/s{share}",
         human_bytes(seen.bytes as f64),
         counted(seen.files, "file"),
         counted(u64::from(seen.ranks), "rank"),
         human_ns(seen.time_ns as f64),
+        checkpoint::with_computing(seen),
         human_bytes(seen.bytes_per_second)
     );
     page.field("checkpoint", &text, Style::Plain);
+    if let Some(seen) = &seen.blocking {
+        checkpoint::blocking(page, seen);
+    }
 }
 
 /// Commits, what their syncs carried, and what was recovered.

@@ -1,6 +1,6 @@
 //! Observations of several hosts as one.
 
-use super::{CheckpointActivity, Observations, Profile, Utilisation};
+use super::{CheckpointActivity, CheckpointBlocking, Observations, Profile, Utilisation};
 
 impl Observations {
     /// Joins what the hosts of a phase observed. Counters of processes add up. So do those of machines and devices, unless all hosts
@@ -122,6 +122,27 @@ impl CheckpointActivity {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),
         };
+        join(&mut self.blocking, more.blocking, CheckpointBlocking::add);
+    }
+}
+
+impl CheckpointBlocking {
+    /// Adds the ranks of another host: means of all, and a checkpoint is complete when it is so on all hosts.
+    fn add(&mut self, more: Self) {
+        let (own, others) = (u128::from(self.rank_checkpoints), u128::from(more.rank_checkpoints));
+        let all = (own + others).max(1);
+        let mean = |one: u64, other: u64| ((u128::from(one) * own + u128::from(other) * others) / all) as u64;
+        self.blocking_ns = mean(self.blocking_ns, more.blocking_ns);
+        self.copy_ns = mean(self.copy_ns, more.copy_ns);
+        self.stall_ns = mean(self.stall_ns, more.stall_ns);
+        self.compute_ns = mean(self.compute_ns, more.compute_ns);
+        self.flush_ns = self.flush_ns.zip(more.flush_ns).map(|(one, other)| mean(one, other));
+        let overlaps = self.overlap_fraction.zip(more.overlap_fraction);
+        self.overlap_fraction =
+            overlaps.map(|(one, other)| (one * own as f64 + other * others as f64) / all as f64);
+        self.blocking_most_ns = self.blocking_most_ns.max(more.blocking_most_ns);
+        self.checkpoints = self.checkpoints.min(more.checkpoints);
+        self.rank_checkpoints += more.rank_checkpoints;
     }
 }
 
@@ -203,6 +224,16 @@ mod tests {
             time_ns,
             bytes_per_second: 1.0,
             share_fraction: Some(time_ns as f64 / 100.0),
+            blocking: Some(CheckpointBlocking {
+                is_async: true,
+                checkpoints: files + 1,
+                rank_checkpoints: files,
+                blocking_ns: time_ns,
+                blocking_most_ns: 2 * time_ns,
+                flush_ns: Some(10 * time_ns),
+                overlap_fraction: Some(time_ns as f64 / 100.0),
+                ..CheckpointBlocking::default()
+            }),
         };
         let seen = |utilisation, checkpoint| Observations {
             utilisation: Some(utilisation),
@@ -223,6 +254,10 @@ mod tests {
         let told = all.checkpoint.unwrap();
         assert_eq!((told.ranks, told.files, told.bytes, told.time_ns), (4, 4, 400, 40));
         assert!((told.bytes_per_second - 1e10).abs() < 1.0 && told.share_fraction == Some(0.4));
+        let blocking = told.blocking.unwrap();
+        assert_eq!((blocking.checkpoints, blocking.rank_checkpoints), (2, 4));
+        assert_eq!((blocking.blocking_ns, blocking.blocking_most_ns, blocking.flush_ns), (17, 80, Some(175)));
+        assert!((blocking.overlap_fraction.unwrap() - 0.175).abs() < 1e-9);
     }
 
     fn seen(switches: u64, busy: f64, read_bytes: Option<u64>) -> Observations {
