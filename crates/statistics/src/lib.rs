@@ -13,6 +13,7 @@ mod hanging;
 mod histogram;
 mod hosts;
 mod knee;
+mod latency_parts;
 mod matrix;
 mod merge;
 mod packed;
@@ -37,6 +38,7 @@ pub use hanging::{Hanging, find_hanging};
 pub use histogram::{Bucket, Histogram, InvalidHistogram, PartHistograms, SparseHistogram};
 pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
 pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee, refine_knee};
+pub use latency_parts::LatencyPartSummary;
 pub use matrix::{MatrixFinding, MatrixPart, Slow, find_slow};
 pub use merge::{Merger, merge};
 pub use packed::{InvalidPacked, Pack};
@@ -51,7 +53,4 @@ pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, Waiting, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};
 pub use steady::{LevelChange, RateDrop, Steady, SteadyReason, find_steady};
-pub use summary::{
-    BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencyPartSummary, LatencySummary, Summary, WarmUp,
-    summarise,
-};
+pub use summary::{BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};

@@ -9,6 +9,7 @@ use crate::censoring::{lower_bound_from, smallest};
 use crate::compare::percentile_latency;
 use crate::confidence::{RateEstimate, estimate_rate};
 use crate::histogram::Histogram;
+use crate::latency_parts::{self, LatencyPartSummary};
 use crate::sample::{PhaseSamples, WorkerSamples};
 use crate::series::{ClassPoint, IntervalPoint};
 use crate::steady::{Steady, SteadyReason, find_steady};
@@ -168,15 +169,6 @@ pub struct ClassSummary {
     /// Parts of it that the driver tells apart, and what is left, over the whole phase, where they were timed apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_parts: Vec<LatencyPartSummary>,
-}
-
-/// A part of the latencies of a class.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyPartSummary {
-    /// Name, such as `connect`; `client` is what is left beside the parts that the driver tells apart.
-    pub part: String,
-    /// Its time in each operation.
-    pub latency: LatencySummary,
 }
 
 /// The state of a phase at one of its ends.
@@ -480,26 +472,6 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
             .map(|latency| latency.with_intervals(window.points, class)),
         submission: LatencySummary::of(&submission),
         completion: LatencySummary::of(&completion),
-        latency_parts: part_summaries(samples, class),
+        latency_parts: latency_parts::summaries(samples, class),
     }
-}
-
-/// Parts of the latencies of a class, or of all together, in the order in which they come.
-fn part_summaries(samples: &PhaseSamples, class: Option<usize>) -> Vec<LatencyPartSummary> {
-    let mut sums: Vec<(&str, Histogram)> = Vec::new();
-    for worker in &samples.workers {
-        let meant =
-            worker.classes.iter().enumerate().filter(|(at, _)| class.is_none_or(|class| class == *at));
-        for part in meant.flat_map(|(_, totals)| &totals.latency_parts) {
-            let at = sums.iter().position(|(name, _)| *name == part.part).unwrap_or(sums.len());
-            if at == sums.len() {
-                sums.push((&part.part, Histogram::new()));
-            }
-            sums[at].1.merge_sparse(&part.latency);
-        }
-    }
-    let summary = |(name, sum): (&str, Histogram)| {
-        Some(LatencyPartSummary { part: name.to_owned(), latency: LatencySummary::of(&sum)? })
-    };
-    sums.into_iter().filter_map(summary).collect()
 }

@@ -10,35 +10,35 @@ use units::human::human_ns;
 const SHARE_MIN: f64 = 0.5;
 
 /// Parts that say the same, and what that is.
-struct Place {
+struct Cause {
     parts: &'static [&'static str],
     /// Noun in the line.
     name: &'static str,
     advice: &'static str,
 }
 
-const PLACES: &[Place] = &[
-    Place {
+const CAUSES: &[Cause] = &[
+    Cause {
         parts: &["first-byte"],
         name: "the server",
         advice: "its answer is waited for: look at its CPUs, its drives, and how many requests it takes at a time",
     },
-    Place {
+    Cause {
         parts: &["connect", "tls"],
         name: "new connections",
         advice: "they are made anew: see why the server, or a proxy before it, closes them",
     },
-    Place {
+    Cause {
         parts: &["send", "receive"],
         name: "the transfer",
         advice: "bytes on their way: look at the link (strata net measures it), and at how fast the server takes and gives them",
     },
-    Place {
+    Cause {
         parts: &["pause"],
         name: "pauses before requests were sent again",
         advice: "the server turned requests away or lost them: lower the depth, or ask for a higher limit",
     },
-    Place {
+    Cause {
         parts: &["client"],
         name: "this process",
         advice: "its CPUs are the limit: more threads, fewer operations in flight on each, no TLS, or more hosts (--hosts)",
@@ -58,25 +58,25 @@ pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
 
 fn line(class: &ClassSummary) -> String {
     let all_ns: f64 = class.latency_parts.iter().map(sum_ns).sum();
-    let of = |place: &Place| {
-        let parts = class.latency_parts.iter().filter(|part| place.parts.contains(&part.part.as_str()));
+    let of = |cause: &Cause| {
+        let parts = class.latency_parts.iter().filter(|part| cause.parts.contains(&part.part.as_str()));
         parts.map(sum_ns).sum::<f64>() / all_ns.max(1.0)
     };
-    let mut shares: Vec<(f64, &Place)> = PLACES.iter().map(|place| (of(place), place)).collect();
+    let mut shares: Vec<(f64, &Cause)> = CAUSES.iter().map(|cause| (of(cause), cause)).collect();
     shares.sort_by(|one, other| other.0.total_cmp(&one.0));
     let name = clean(&class.class);
-    let [(share, place), (next, second), ..] = shares[..] else { return name.into_owned() };
+    let [(share, cause), (next, second), ..] = shares[..] else { return name.into_owned() };
     if share < SHARE_MIN {
         return format!(
             "{name}: {:.0} % in {} and {:.0} % in {}: no part stands out",
             share * 100.0,
-            place.name,
+            cause.name,
             next * 100.0,
             second.name
         );
     }
     let trip =
-        class.latency_parts.iter().find(|part| part.part == "connect").filter(|_| place.name == "the server");
+        class.latency_parts.iter().find(|part| part.part == "connect").filter(|_| cause.name == "the server");
     // A connection is made in about one round trip: what the wait has beyond it is not the network's.
     let trip = trip.map_or(String::new(), |part| {
         format!(
@@ -84,7 +84,7 @@ fn line(class: &ClassSummary) -> String {
             human_ns(part.latency.p50_ns as f64)
         )
     });
-    format!("{name}: {:.0} % of the time in {}{trip}; {}", share * 100.0, place.name, place.advice)
+    format!("{name}: {:.0} % of the time in {}{trip}; {}", share * 100.0, cause.name, cause.advice)
 }
 
 #[cfg(test)]
@@ -100,12 +100,12 @@ mod tests {
             (0..100).for_each(|_| times.record(*ns));
             LatencyPartSummary { part: (*name).to_owned(), latency: LatencySummary::of(&times).unwrap() }
         };
-        let sample = report::sample::phase(&report::sample::DRIVE).summary.classes.remove(0);
+        let sample = crate::sample::object_phase(&crate::sample::KV).summary.classes.remove(0);
         ClassSummary { class: "get".to_owned(), latency_parts: parts.iter().map(part).collect(), ..sample }
     }
 
     #[test]
-    fn the_place_with_most_of_the_time_is_named() {
+    fn the_cause_with_most_of_the_time_is_named() {
         for (parts, told) in [
             (
                 &[("connect", 100), ("first-byte", 9000), ("receive", 500), ("client", 400)][..],
