@@ -331,7 +331,11 @@ impl Session {
         let begun = SystemTime::now();
         let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
         let (begun, seen) = layer::run(parts, &mut || Ok(None), &mut observe, &mut reports)?;
-        let phases = seen.into_iter().map(|seen| (seen, Vec::new())).collect();
+        let phases = stage.iter().zip(seen).map(|(planned, (outcome, mut observations))| {
+            observations.profile = layer::profile::of(&planned.plan, &outcome.samples);
+            ((outcome, observations), Vec::new())
+        });
+        let phases = phases.collect();
         Ok(StageRan { begun, phases, goes_on: false })
     }
 

@@ -45,6 +45,7 @@ const COMMON: &[&str] = &[
     "cores",
     "cores-policy",
     "numa",
+    "profile",
     "interval",
     "on-error",
     "keep",
@@ -197,12 +198,4 @@ const APPLICATION: &[OptionDef] = &[
         |text| parse_u64_in("passes", text, 2..=50).map(|passes| passes as u32)
     ),
     switch_of!(AppSpec, "no-verify", "off", Data, "Does not check the bytes that are read", no_verify),
-    switch_of!(
-        AppSpec,
-        "profile",
-        "off",
-        Output,
-        "Breaks the time of each process down: each kind of call, computing, waiting for others, and strata itself",
-        profile
-    ),
 ];

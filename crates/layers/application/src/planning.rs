@@ -182,7 +182,6 @@ pub(crate) fn stage_plan(
         sets: application.sets.clone(),
         groups: groups.clone(),
         verify: !own.no_verify && facts.engine != "null",
-        profile: own.profile,
         left_out: Vec::new(),
         is_cached: facts.is_cached,
         is_in_process: facts.is_in_process,

@@ -27,7 +27,6 @@ use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
 use crate::plan::{AppPlan, StepPlan};
 use crate::planning::{self, Opening};
-use crate::profile;
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
 
@@ -430,7 +429,6 @@ impl Part for AppPart {
         }
         let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
         let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
-            let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
             let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
             let mut utilisation = ready.meters.utilisation(&ready.plan);
             if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
@@ -438,7 +436,7 @@ impl Part for AppPart {
             }
             let commits = ready.commits();
             let checkpoint = ready.times.take(&ready.plan, &outcome.samples);
-            (outcome, Observations { profile, gpu, utilisation, commits, checkpoint, ..machine.clone() })
+            (outcome, Observations { gpu, utilisation, commits, checkpoint, ..machine.clone() })
         });
         seen.collect()
     }

@@ -75,6 +75,7 @@ mod patterns;
 mod pool;
 mod pool_check;
 mod pool_safety;
+mod profile;
 mod recipes;
 mod safety;
 mod seeds_network;
