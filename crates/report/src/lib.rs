@@ -7,6 +7,7 @@ pub mod doubts;
 pub mod json;
 pub mod page;
 pub mod preset;
+pub mod profile;
 pub mod recipes;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]

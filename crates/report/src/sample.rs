@@ -140,6 +140,7 @@ pub fn load(shape: &Shape) -> LoadPlan {
         start_delay_ns: 0,
         end_others: false,
         split_latency: false,
+        profile: false,
         cores: vec![],
         cores_policy: Default::default(),
         numa: vec![],

@@ -5,6 +5,7 @@ use std::sync::{PoisonError, RwLock};
 use crate::chart::Chart;
 use crate::doubts::{Evidence, Kind};
 use crate::page::Page;
+use crate::profile::{ProfileRemedy, WorkerNoun};
 use crate::record::{PhaseRecord, Record};
 use crate::stack::{Remedy, RemedyCase};
 
@@ -64,6 +65,16 @@ pub trait View: Sync {
     /// Charts of its own of a phase with this title, each with its part of the file's name. Their notes go after that on the load.
     fn charts(&self, _phase: &PhaseRecord, _title: &str) -> Vec<(&'static str, Chart)> {
         Vec::new()
+    }
+
+    /// A worker as `--profile` names it.
+    fn worker_noun(&self) -> WorkerNoun {
+        WorkerNoun::COMMON
+    }
+
+    /// Remedies for kinds of calls that take much of the time of workers (`--profile`).
+    fn profile_remedies(&self) -> &'static [ProfileRemedy] {
+        &[]
     }
 
     /// Classes of operations that are none on storage: computing, and waiting for others.

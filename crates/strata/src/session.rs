@@ -335,8 +335,8 @@ impl Session {
         let begun = SystemTime::now();
         let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
         let (begun, seen) = layer::run(parts, &mut || Ok(None), &mut observe, &mut reports)?;
-        let phases = seen.into_iter().map(|seen| (seen, Vec::new())).collect();
-        Ok(StageRan { begun, phases, goes_on: false })
+        let seen = stage.iter().zip(seen).map(|(planned, seen)| layer::profile::added(&planned.plan, seen));
+        Ok(StageRan { begun, phases: seen.map(|seen| (seen, Vec::new())).collect(), goes_on: false })
     }
 
     /// Ends the run and prints its report. `result` is what stopped it.

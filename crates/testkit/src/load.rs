@@ -23,6 +23,7 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
         start_delay_ns: 0,
         end_others: false,
         split_latency: false,
+        profile: false,
         cores: Vec::new(),
         cores_policy: CoresPolicy::Split,
         numa: Vec::new(),

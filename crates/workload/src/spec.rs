@@ -240,6 +240,7 @@ pub struct Spec {
     pub think_spin: Option<Span>,
     pub no_catch_up: bool,
     pub split_latency: bool,
+    pub profile: bool,
     pub interval: Option<Span>,
     pub on_error: Option<OnError>,
     pub keep: bool,

@@ -17,7 +17,6 @@ mod operation;
 mod options;
 mod plan;
 mod planning;
-mod profile;
 mod progress;
 mod report;
 mod run;

@@ -45,6 +45,7 @@ const COMMON: &[&str] = &[
     "cores",
     "cores-policy",
     "numa",
+    "profile",
     "interval",
     "on-error",
     "keep",
@@ -216,12 +217,4 @@ const APPLICATION: &[OptionDef] = &[
         try_remedy
     ),
     switch_of!(AppSpec, "no-verify", "off", Data, "Does not check the bytes that are read", no_verify),
-    switch_of!(
-        AppSpec,
-        "profile",
-        "off",
-        Output,
-        "Breaks the time of each process down: each kind of call, computing, waiting for others, and strata itself",
-        profile
-    ),
 ];

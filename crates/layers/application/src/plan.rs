@@ -229,8 +229,6 @@ pub struct AppPlan {
     pub groups: Vec<GroupPlan>,
     /// Every byte that is read is checked.
     pub verify: bool,
-    /// The time of each process is broken down.
-    pub profile: bool,
     /// Calls that the target does not have, and that are left out.
     pub left_out: Vec<String>,
     /// Data that is written stays in the page cache until it is synced.
@@ -387,6 +385,14 @@ impl LayerPlan for AppPlan {
         let own = [("application", self.application.clone()), ("parameters", values)];
         let pass = self.beside.as_ref().map(|beside| ("pass", beside.pass.to_string()));
         own.into_iter().chain(pass).collect()
+    }
+
+    fn profile_groups(&self) -> Vec<&str> {
+        self.groups.iter().map(|group| group.name.as_str()).collect()
+    }
+
+    fn profile_group(&self, worker: u32) -> Option<usize> {
+        self.process(self.load.worker(worker)).map(|(group, _)| group)
     }
 
     fn is_busy_on_purpose(&self) -> bool {

@@ -54,6 +54,7 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
         Error::usage("plan", "no application was named").remedy("strata app list shows those that there are")
     })?;
     beside::check(spec)?;
+    spec.profile |= spec::of(spec).try_remedy;
     match spec.targets.len() {
         0 if !spec::of(spec).on.is_empty() => Ok(()),
         1 => Ok(()),
@@ -208,7 +209,6 @@ pub(crate) fn stage_plan(
         sets: application.sets.clone(),
         groups: groups.clone(),
         verify: !own.no_verify && facts.engine != "null",
-        profile: own.profile || own.try_remedy,
         left_out: Vec::new(),
         is_cached: facts.is_cached,
         is_in_process: facts.is_in_process,

@@ -27,7 +27,6 @@ use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
 use crate::plan::{AppPlan, StepPlan};
 use crate::planning::{self, Opening, PlannedApp};
-use crate::profile;
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
 use crate::staging::{Stager, Staging};
@@ -479,19 +478,20 @@ impl Part for AppPart {
         }
         let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
         let seen = outcomes.into_iter().zip(stages).map(|(mut outcome, (ready, watch))| {
-            let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
             let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
             let mut utilisation = ready.meters.utilisation(&ready.plan);
             if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
                 search.take(seen, tell);
             }
-            if let (Some(trying), None) = (&ready.trying, &outcome.failure) {
-                let profile = profile::of(&ready.plan, &outcome.samples);
+            let plan = || PhasePlan::new(AppPlan::clone(&ready.plan));
+            if let (Some(trying), None) = (&ready.trying, &outcome.failure)
+                && let Some(profile) = layer::profile::of(&plan(), &outcome.samples)
+            {
                 outcome.notes.extend(trying.take(profile, tell));
             }
             let commits = ready.commits();
             let checkpoint = ready.times.take(&ready.plan, &outcome.samples, &ready.progress);
-            (outcome, Observations { profile, gpu, utilisation, commits, checkpoint, ..machine.clone() })
+            (outcome, Observations { gpu, utilisation, commits, checkpoint, ..machine.clone() })
         });
         seen.collect()
     }

@@ -29,8 +29,6 @@ pub struct AppSpec {
     pub no_verify: bool,
     /// `--memory`, `--gpu-staging`.
     pub memory: gpu::MemorySpec,
-    /// `--profile`.
-    pub profile: bool,
     /// Its stages run several times, each time on a target without their data, as the rows of a stack do.
     pub is_repeated: bool,
 }

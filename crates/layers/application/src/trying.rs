@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use driver::Error;
 use layer::observations::Profile;
 use layer::{Planning, RunContext, Tell};
+use workload::plan::LoadPlan;
 use workload::spec::Spec;
 
 use crate::beside::{BesidePlan, TriedRemedy};
@@ -162,7 +163,8 @@ impl Trying {
 impl Side {
     /// Of a spec, whose turns have no profile of their own.
     fn of(spec: Spec, plans: Vec<AppPlan>, opening: Arc<Opening>) -> Self {
-        let plans = plans.into_iter().map(|plan| AppPlan { profile: false, ..plan }).collect();
+        let without = |plan: AppPlan| AppPlan { load: LoadPlan { profile: false, ..plan.load }, ..plan };
+        let plans = plans.into_iter().map(without).collect();
         Self { spec, beside: BesidePlan::default(), plans, opening }
     }
 }

@@ -71,6 +71,7 @@ const COMMON: &[&str] = &[
     "cores-policy",
     "numa",
     "split-latency",
+    "profile",
     "interval",
     "on-error",
     "keep",

@@ -11,6 +11,7 @@ mod measured;
 pub mod memory;
 pub mod observations;
 mod places;
+pub mod profile;
 pub mod secret;
 pub mod server;
 mod service_policy;

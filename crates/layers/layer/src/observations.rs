@@ -91,7 +91,7 @@ pub struct Observations {
     /// Progress on files and directories; none of other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileActivity>,
-    /// Where the time of the processes of an application went, where that was asked for; none of other layers.
+    /// Where the time of the workers went, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
     /// Utilisation of the accelerators of an application; none where it has none.
@@ -240,35 +240,39 @@ pub struct AcceleratorTry {
     pub is_near: bool,
 }
 
-/// Time of the processes of a stage, by what they did. Failed calls are in `other`.
+/// Time of the workers of a phase, by what they did. Failed calls are in `other`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
-    /// One entry a group of processes.
+    /// One entry a group: the groups of processes of an application, all workers together of other layers.
     pub groups: Vec<GroupProfile>,
 }
 
-/// Time of the processes of a group.
+/// Time of the workers of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupProfile {
     /// Name of the group.
     pub name: String,
-    /// Processes that were measured.
+    /// Workers that were measured; those of an application are its processes.
     pub processes: u32,
-    /// Time from the begin of the stage to its end, of all of them together, in nanoseconds.
+    /// Time from the begin of the phase until the last call of all had come back, of all workers together, in nanoseconds.
     pub wall_ns: u64,
+    /// Latencies add up to more than the time in which calls were in flight, because several were or had to wait: the time is divided among the kinds of
+    /// calls in the ratio of their latencies.
+    #[serde(default)]
+    pub is_shared: bool,
     /// Parts of that time: they add up to it.
     pub parts: Vec<ProfilePart>,
 }
 
-/// A part of the time of processes: a kind of call, `compute`, `wait` (for other processes), `starting` (before the first call), `filling`
-/// buffers, `checking` what was read, `strata` (the tool itself), `ended` (after the last call), `other`.
+/// A part of the time of workers: a kind of call, `compute`, `wait` (for other processes), `starting` (before the first call), `filling`
+/// buffers, `checking` what was read, `strata` (the tool itself), `schedule` (the next call was not due yet), `ended` (after the last call), `other`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilePart {
     /// Name.
     pub name: String,
     /// Calls that it had; 0 where it is none.
     pub calls: u64,
-    /// Time of all processes together, in nanoseconds.
+    /// Time of all workers together, in nanoseconds.
     pub time_ns: u64,
 }
 

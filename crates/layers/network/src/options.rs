@@ -56,6 +56,7 @@ pub const COMMON: &[&str] = &[
     "cores-policy",
     "numa",
     "split-latency",
+    "profile",
     "interval",
 ];
 

@@ -121,15 +121,18 @@ fn overviews(named: &Named<'_>, several: bool) -> Vec<(String, String, Chart)> {
     made
 }
 
-/// Charts that layers have of the phases of a group.
+/// Charts of the phases of a group one by one: those of their layers, and where the time went.
 fn own(group: &groups::Group<'_>) -> Vec<(&'static str, Chart)> {
     let mut made = Vec::new();
-    for line in group.lines.iter().filter(|_| matches!(group.kind, Kind::Phase | Kind::Beside)) {
+    let is_alone = matches!(group.kind, Kind::Phase | Kind::Beside);
+    for line in group.lines.iter().filter(|_| is_alone || group.kind == Kind::Ladder) {
         let title = match line.name.as_str() {
             "" => group.title.clone(),
             name => format!("{}: {name}", group.title),
         };
-        let charts = view::of(line.phase.plan.layer()).charts(line.phase, &title);
+        let view = view::of(line.phase.plan.layer());
+        let charts = if is_alone { view.charts(line.phase, &title) } else { Vec::new() };
+        let charts = charts.into_iter().chain(crate::profile::charts(line.phase, &title));
         made.extend(charts.into_iter().map(|(kind, chart)| {
             (kind, Chart { note: format!("{}. {}", group.note(), chart.note), ..chart })
         }));

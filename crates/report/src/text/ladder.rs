@@ -44,6 +44,9 @@ pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
         page.field("", &text, Style::Plain);
     }
     let labelled: Vec<_> = rungs.iter().map(|rung| (label(&rung.plan, ladder.dimension), *rung)).collect();
+    for (label, rung) in &labelled {
+        crate::profile::titled(page, label, rung);
+    }
     notes_of(page, &labelled);
     doubts_of(page, &labelled);
 }

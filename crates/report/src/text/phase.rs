@@ -70,6 +70,7 @@ pub(super) fn block(
     errors(page, phase);
     shares::hosts(page, phase, hosts);
     view.detail(page, phase);
+    crate::profile::block(page, phase);
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);
     }

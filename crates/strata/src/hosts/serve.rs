@@ -163,7 +163,8 @@ impl HostSession for PartOfRun {
         let asked: Vec<StepAsked> = read(stage)?;
         let stage = asked.iter().map(|step| self.planned(step)).collect::<Result<Vec<_>, Error>>()?;
         let (scheduled_ns, seen) = self.run(&stage, link)?;
-        for (number, (planned, (outcome, observations))) in stage.into_iter().zip(seen).enumerate() {
+        for (number, (planned, seen)) in stage.into_iter().zip(seen).enumerate() {
+            let (outcome, observations) = layer::profile::added(&planned.phase.plan, seen);
             let mut workers = outcome.samples.workers.iter();
             let is_whole = outcome.failure.is_none()
                 && workers.all(|worker| worker.classes.iter().all(|class| class.errors == 0));

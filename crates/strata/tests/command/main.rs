@@ -79,6 +79,7 @@ mod patterns;
 mod pool;
 mod pool_check;
 mod pool_safety;
+mod profile;
 mod recipes;
 mod s3_parts;
 mod safety;

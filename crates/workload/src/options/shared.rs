@@ -402,6 +402,13 @@ pub static RUN: &[OptionDef] = &[
         "Time submission and completion apart too, and count queue depths and batch sizes",
         split_latency
     ),
+    general_switch!(
+        "profile",
+        "off",
+        Run,
+        "Break the time of each worker down: each kind of call, filling and checking, waiting, and strata itself",
+        profile
+    ),
     option!(
         "interval",
         None,

@@ -153,6 +153,16 @@ pub trait LayerPlan: AnyPlan {
         None
     }
 
+    /// Groups of its workers that `--profile` tells apart, by name.
+    fn profile_groups(&self) -> Vec<&str> {
+        vec!["workers"]
+    }
+
+    /// The group of a worker of this process, by its place in [`LayerPlan::profile_groups`].
+    fn profile_group(&self, _worker: u32) -> Option<usize> {
+        Some(0)
+    }
+
     /// Whether it keeps processors busy by its nature: memory, the tool itself, workers that ask again and never sleep.
     fn is_busy_on_purpose(&self) -> bool {
         false

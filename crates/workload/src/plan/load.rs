@@ -58,6 +58,7 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
         start_delay_ns: spec.start_delay.map_or(0, |delay| delay.ns()),
         end_others: spec.end_others,
         split_latency: spec.split_latency,
+        profile: spec.profile,
         cores: spec.cores.clone().unwrap_or_default(),
         cores_policy: spec.cores_policy.unwrap_or_default(),
         numa: spec.numa.clone().unwrap_or_default(),

@@ -99,6 +99,9 @@ pub struct LoadPlan {
     /// Submission and completion are timed apart, and depths and batches counted.
     #[serde(default)]
     pub split_latency: bool,
+    /// The time of each worker is broken down.
+    #[serde(default)]
+    pub profile: bool,
     /// Processors that workers are pinned to; empty: not pinned.
     pub cores: Vec<u32>,
     /// Which of `cores` a worker may run on.

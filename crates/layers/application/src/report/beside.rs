@@ -260,6 +260,7 @@ fn details(page: &mut Page, record: &Record) {
             page.gap();
             page.line(&format!("{}, the first pass", clean(&plan.name)), Style::Strong);
             super::seen(page, phase);
+            report::profile::block(page, phase);
         }
     }
 }

@@ -1,16 +1,15 @@
-//! The report of the application layer: its parameters, where the time went, and remedies for expensive calls.
+//! The report of the application layer: its parameters, what its stages came to, and remedies for expensive calls.
 
 mod beside;
-mod charts;
 mod checkpoint;
 mod feeding;
-mod remedies;
 mod stack_remedies;
 
-use layer::observations::{CheckpointActivity, CommitActivity, GroupProfile, ProfilePart, Utilisation};
+use layer::observations::{CheckpointActivity, CommitActivity, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
-use report::page::{Cell, Page, Style, Table};
+use report::page::{Page, Style};
+use report::profile::{ProfileRemedy, WorkerNoun};
 use report::record::{PhaseRecord, Record};
 use report::stack::{Remedy, RemedyCase};
 use report::view::{SideBySide, View};
@@ -74,8 +73,12 @@ impl View for Applications {
         stack_remedies::remedies(case)
     }
 
-    fn charts(&self, phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
-        charts::of(phase, title)
+    fn worker_noun(&self) -> WorkerNoun {
+        WorkerNoun { one: "process", several: "processes", each: "a process" }
+    }
+
+    fn profile_remedies(&self) -> &'static [ProfileRemedy] {
+        PROFILE_REMEDIES
     }
 }
 
@@ -87,7 +90,7 @@ fn application_words(plan: &AppPlan) -> String {
     format!("{} {}: {values}", clean(&plan.application), clean(&plan.version))
 }
 
-/// Writes the utilisation of accelerators, checkpoints and commits, where the time went, and remedies for expensive calls.
+/// Writes the utilisation of accelerators, checkpoints and commits.
 fn seen(page: &mut Page, phase: &PhaseRecord) {
     if let Some(seen) = &phase.observations.utilisation {
         utilisation(page, seen);
@@ -97,13 +100,6 @@ fn seen(page: &mut Page, phase: &PhaseRecord) {
     }
     if let Some(seen) = &phase.observations.commits {
         commits(page, seen);
-    }
-    let Some(profile) = &phase.observations.profile else { return };
-    for group in &profile.groups {
-        breakdown(page, group);
-    }
-    for line in remedies::of(profile) {
-        page.field("expensive", &line, Style::Doubt);
     }
 }
 
@@ -165,56 +161,59 @@ fn commits(page: &mut Page, seen: &CommitActivity) {
     }
 }
 
-/// Share of a part of the time of a group.
-fn share(group: &GroupProfile, part: &ProfilePart) -> f64 {
-    part.time_ns as f64 / group.wall_ns.max(1) as f64
-}
-
-/// Parts of a group, the largest first.
-fn by_share(group: &GroupProfile) -> Vec<&ProfilePart> {
-    let mut parts: Vec<&ProfilePart> = group.parts.iter().collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.time_ns));
-    parts
-}
-
-/// Shares in tenths of a percent that add up to 1000: what rounding leaves goes to the parts that lost most by it.
-fn tenths(group: &GroupProfile, parts: &[&ProfilePart]) -> Vec<u64> {
-    let exact: Vec<f64> = parts.iter().map(|part| share(group, part) * 1000.0).collect();
-    let mut shares: Vec<u64> = exact.iter().map(|share| *share as u64).collect();
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
-    let left = 1000u64.saturating_sub(shares.iter().sum());
-    for &at in order.iter().take(left as usize) {
-        shares[at] += 1;
-    }
-    shares
-}
-
-/// The table of a group.
-fn breakdown(page: &mut Page, group: &GroupProfile) {
-    let processes = u64::from(group.processes.max(1));
-    let wall = human_ns(group.wall_ns as f64 / processes as f64);
-    let mut table = Table::new(&["where the time goes", "share", "a process", "calls", "a call"]);
-    let noun = if group.processes == 1 { "process" } else { "processes" };
-    table.heading(format!("{}: {} {noun}, {wall} each", clean(&group.name), group.processes));
-    let parts = by_share(group);
-    for (part, tenths) in parts.iter().zip(tenths(group, &parts)) {
-        let calls = if part.calls == 0 { String::new() } else { count(part.calls) };
-        let each = match part.calls {
-            0 => String::new(),
-            calls => human_ns(part.time_ns as f64 / calls as f64),
-        };
-        table.row(vec![
-            Cell::from(clean(&part.name).into_owned()),
-            Cell::from(format!("{}.{} %", tenths / 10, tenths % 10)),
-            Cell::from(human_ns(part.time_ns as f64 / processes as f64)),
-            Cell::from(calls),
-            Cell::from(each),
-        ]);
-    }
-    page.gap();
-    page.table(&table);
-}
+/// The remedies, as the tutorials of DAOS and of file systems have them.
+const PROFILE_REMEDIES: &[ProfileRemedy] = &[
+    ProfileRemedy {
+        part: "open-container",
+        against: None,
+        text: "open the container in one process and hand its handle to the others",
+    },
+    ProfileRemedy {
+        part: "allocate-ids",
+        against: Some(("write", 0.05)),
+        text: "take many object ids in one call and keep them: one call for 100 objects or more (fdb-hammer: --set ids=1000)",
+    },
+    ProfileRemedy {
+        part: "create",
+        against: Some(("write", 0.5)),
+        text: "open arrays with known attributes instead of creating them, and put several items into one object",
+    },
+    ProfileRemedy {
+        part: "open",
+        against: Some(("read", 0.5)),
+        text: "keep objects open between reads, or put several items into one object",
+    },
+    ProfileRemedy {
+        part: "stat",
+        against: None,
+        text: "store sizes in the index, or read with a buffer that is large enough",
+    },
+    ProfileRemedy {
+        part: "put",
+        against: None,
+        text: "give each process an index of its own: one shared key-value object is a point of contention (fdb-hammer: --index process)",
+    },
+    ProfileRemedy {
+        part: "get",
+        against: None,
+        text: "keep index entries in memory, and give each writer an index of its own (fdb-hammer: --index process)",
+    },
+    ProfileRemedy {
+        part: "list",
+        against: None,
+        text: "list once and keep the result, or look keys up by name",
+    },
+    ProfileRemedy {
+        part: "sync",
+        against: Some(("write", 0.5)),
+        text: "sync once after several writes: each sync waits for the device",
+    },
+    ProfileRemedy {
+        part: "wait",
+        against: None,
+        text: "processes wait for others: shift work from the group that is waited for, or let writers run further ahead",
+    },
+];
 
 const KINDS: &[Kind] = &[
     Kind {
@@ -262,21 +261,4 @@ fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
             human_bytes(read as f64)
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_add_up_to_a_hundred_percent() {
-        let part = |name: &str, time_ns| ProfilePart { name: name.to_owned(), calls: 1, time_ns };
-        let parts = vec![part("write", 333), part("sync", 333), part("wait", 334), part("strata", 1)];
-        let group = GroupProfile { name: "g".to_owned(), processes: 1, wall_ns: 1001, parts };
-        let parts = by_share(&group);
-        assert_eq!(parts[0].name, "wait");
-        let shares = tenths(&group, &parts);
-        assert_eq!(shares.iter().sum::<u64>(), 1000);
-        assert_eq!(shares.last(), Some(&1), "0.1 % is shown");
-    }
 }

@@ -123,4 +123,11 @@ pub(super) fn block(page: &mut Page, record: &Record) {
         ]);
     }
     page.table(&table);
+    // Of the turns, which do the same, the first has its breakdown here.
+    for phase in phases(record).into_iter().filter_map(|at| record.phases.get(at)) {
+        let is_first = |plan: &FsPlan| plan.door_turn == Some(1) && !plan.is_fill;
+        if let Some((plan, _)) = plan_of(phase).filter(|(plan, _)| is_first(plan)) {
+            report::profile::titled(page, &plan.name, phase);
+        }
+    }
 }

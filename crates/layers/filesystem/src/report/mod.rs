@@ -5,6 +5,7 @@ mod stack_remedies;
 
 use report::doubts::{Evidence, Kind};
 use report::page::{Page, Style};
+use report::profile::ProfileRemedy;
 use report::record::{PhaseRecord, Record};
 use report::stack::{Remedy, RemedyCase};
 use report::view::View;
@@ -83,7 +84,35 @@ impl View for Files {
     fn doubts(&self) -> &'static [Kind] {
         KINDS
     }
+
+    fn profile_remedies(&self) -> &'static [ProfileRemedy] {
+        PROFILE_REMEDIES
+    }
 }
+
+/// Calls that programs can do without.
+const PROFILE_REMEDIES: &[ProfileRemedy] = &[
+    ProfileRemedy {
+        part: "open",
+        against: Some(("read", 0.5)),
+        text: "keep files open between reads, or put several items into one file",
+    },
+    ProfileRemedy {
+        part: "create",
+        against: Some(("write", 0.5)),
+        text: "put several items into one file: each new file changes a directory and takes an inode",
+    },
+    ProfileRemedy {
+        part: "stat",
+        against: Some(("read", 0.5)),
+        text: "store sizes in an index, or read with a buffer that is large enough",
+    },
+    ProfileRemedy {
+        part: "fsync",
+        against: Some(("write", 0.5)),
+        text: "sync once after several writes (--fsync N with a larger N): each sync waits for the device",
+    },
+];
 
 const KINDS: &[Kind] = &[
     Kind {

@@ -68,7 +68,7 @@ fn join<T>(all: &mut Option<T>, more: Option<T>, add: fn(&mut T, T)) {
 }
 
 impl Profile {
-    /// Adds the processes of another host: groups and parts of the same name are the same.
+    /// Adds the workers of another host: groups and parts of the same name are the same.
     fn add(&mut self, more: Self) {
         for group in more.groups {
             let Some(known) = self.groups.iter_mut().find(|known| known.name == group.name) else {
@@ -77,6 +77,7 @@ impl Profile {
             };
             known.processes += group.processes;
             known.wall_ns += group.wall_ns;
+            known.is_shared |= group.is_shared;
             for part in group.parts {
                 match known.parts.iter_mut().find(|known| known.name == part.name) {
                     Some(known) => {
@@ -165,6 +166,7 @@ mod tests {
             name: name.to_owned(),
             processes,
             wall_ns,
+            is_shared: processes == 2 || processes == 3,
             parts,
         };
         let seen = |groups| Observations { profile: Some(Profile { groups }), ..Observations::default() };

@@ -12,6 +12,7 @@ mod storage;
 mod tests;
 
 use report::doubts::{CLIENT_SATURATED, Evidence, Kind};
+use report::profile::ProfileRemedy;
 use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 
@@ -36,7 +37,17 @@ impl View for Media {
     fn remedy(&self, kind: &str, evidence: &Evidence<'_>) -> Option<&'static str> {
         remedy::instead(kind, evidence)
     }
+
+    fn profile_remedies(&self) -> &'static [ProfileRemedy] {
+        PROFILE_REMEDIES
+    }
 }
+
+const PROFILE_REMEDIES: &[ProfileRemedy] = &[ProfileRemedy {
+    part: "sync",
+    against: Some(("write", 0.5)),
+    text: "sync once after several writes (--fsync N with a larger N): each sync waits for the device",
+}];
 
 const KINDS: &[Kind] = &[
     Kind {

@@ -36,6 +36,7 @@ pub const COMMON: &[&str] = &[
     "cores-policy",
     "numa",
     "split-latency",
+    "profile",
     "interval",
     "on-error",
     "name",

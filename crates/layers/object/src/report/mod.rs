@@ -11,6 +11,7 @@ mod tests;
 
 use report::doubts::Kind;
 use report::page::Page;
+use report::profile::ProfileRemedy;
 use report::record::PhaseRecord;
 use report::stack::{Remedy, RemedyCase};
 use report::view::View;
@@ -45,4 +46,47 @@ impl View for Object {
     fn doubts(&self) -> &'static [Kind] {
         doubts::KINDS
     }
+
+    fn profile_remedies(&self) -> &'static [ProfileRemedy] {
+        PROFILE_REMEDIES
+    }
 }
+
+/// Operations that applications can do without.
+const PROFILE_REMEDIES: &[ProfileRemedy] = &[
+    ProfileRemedy {
+        part: "open-container",
+        against: None,
+        text: "open the container in one process and hand its handle to the others",
+    },
+    ProfileRemedy {
+        part: "allocate-ids",
+        against: None,
+        text: "take many object ids in one call and keep them: one call for 100 objects or more (--ids-per-call 1000)",
+    },
+    ProfileRemedy {
+        part: "create",
+        against: Some(("write", 0.5)),
+        text: "open arrays with known attributes (open-with-attr) instead of creating them, and put several items into one object",
+    },
+    ProfileRemedy {
+        part: "open",
+        against: Some(("read", 0.5)),
+        text: "keep objects open between reads, or open them with known attributes (open-with-attr)",
+    },
+    ProfileRemedy {
+        part: "size",
+        against: Some(("read", 0.5)),
+        text: "store sizes in an index, or read with a buffer that is large enough",
+    },
+    ProfileRemedy {
+        part: "stat",
+        against: Some(("get", 0.5)),
+        text: "store sizes in an index: a get tells the size too",
+    },
+    ProfileRemedy {
+        part: "list",
+        against: None,
+        text: "list once and keep the result, or look keys up by name",
+    },
+];

@@ -1,11 +1,12 @@
-//! Charts of where the time goes: a bar in parts for each group of processes, and over time.
+//! Charts of where the time goes: a bar in parts for each group of workers, and over time.
 
 use layer::observations::{GroupProfile, Profile};
-use report::chart::{Axis, Chart, Point, Scale, Series, Style, Unit};
-use report::record::PhaseRecord;
 use statistics::IntervalPoint;
 use units::human::human_ns;
 use units::percent;
+
+use crate::chart::{Axis, Chart, Point, Scale, Series, Style, Unit};
+use crate::record::PhaseRecord;
 
 /// Parts that have a colour of their own; the rest is one part, with the last colour of the palette.
 const PARTS_MAX: usize = 6;
@@ -13,7 +14,7 @@ const PARTS_MAX: usize = 6;
 const BARS_MAX: usize = 40;
 
 /// The charts of a phase with a profile.
-pub(super) fn of(phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
+pub(crate) fn charts(phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
     let Some(profile) = &phase.observations.profile else { return Vec::new() };
     let mut charts = vec![("profile", groups(profile, title))];
     charts.extend(over_time(phase, title).map(|chart| ("profile-over-time", chart)));
@@ -73,7 +74,7 @@ fn groups(profile: &Profile, title: &str) -> Chart {
         let each = group.wall_ns as f64 / f64::from(group.processes.max(1));
         format!("{} ({} x {})", group.name, group.processes, human_ns(each))
     });
-    let x = Axis::new("group of processes", Unit::Plain, Scale::Names(bars.collect()));
+    let x = Axis::new("group", Unit::Plain, Scale::Names(bars.collect()));
     chart(format!("{title}: where the time goes"), x, stacked(&names, has_more, &shares))
 }
 
@@ -126,6 +127,6 @@ fn over_time(phase: &PhaseRecord, title: &str) -> Option<Chart> {
     });
     let shares: Vec<Vec<f64>> = shares.collect();
     let bars = bars.iter().map(|bar| human_ns(bar.first().map_or(0.0, |first| first.start_ns as f64)));
-    let x = Axis::new("time since the begin of the stage", Unit::Plain, Scale::Names(bars.collect()));
+    let x = Axis::new("time since the begin of the phase", Unit::Plain, Scale::Names(bars.collect()));
     Some(chart(format!("{title}: where the time goes, over time"), x, stacked(&names, true, &shares)))
 }
