@@ -78,6 +78,17 @@ fn groups(profile: &Profile, title: &str) -> Chart {
     chart(format!("{title}: where the time goes"), x, stacked(&names, has_more, &shares))
 }
 
+/// Shares of the time of kinds of calls in a span, and of the rest behind them. Latencies that overlap share the span, and those of an open loop, which
+/// count from when calls were due, no more than the time for which calls were in flight.
+fn shares(mut times: Vec<f64>, wall_ns: f64, flight_ns: Option<u64>) -> Vec<f64> {
+    let most = flight_ns.map_or(wall_ns, |ns| wall_ns.min(ns as f64));
+    // Midpoints of buckets and beginnings of spans are not those of the calls either.
+    let scale = (most / times.iter().sum::<f64>().max(1.0)).min(1.0) / wall_ns.max(1.0);
+    times.iter_mut().for_each(|time| *time *= scale);
+    times.push((1.0 - times.iter().sum::<f64>()).max(0.0));
+    times
+}
+
 /// Calls by spans of time; what strata itself takes, and waits before the first call and behind the last, are not told apart there.
 fn over_time(phase: &PhaseRecord, title: &str) -> Option<Chart> {
     let points = &phase.samples.series.points;
@@ -117,16 +128,33 @@ fn over_time(phase: &PhaseRecord, title: &str) -> Option<Chart> {
             }
         }
     }
-    let shares = bars.iter().zip(times).map(|(bar, mut row)| {
-        let wall_ns = span_ns(bar) as f64 * workers;
-        // Midpoints of buckets and beginnings of spans are not those of the calls.
-        let whole = row.iter().sum::<f64>().max(wall_ns);
-        row.iter_mut().for_each(|time| *time /= whole);
-        row.push((1.0 - row.iter().sum::<f64>()).max(0.0));
-        row
+    let is_open = phase.plan.load().arrivals.is_some();
+    let shares = bars.iter().zip(times).map(|(bar, row)| {
+        let flights = bar.iter().filter(|_| is_open).filter_map(|point| point.in_flight_ns);
+        shares(row, span_ns(bar) as f64 * workers, flights.reduce(u64::saturating_add))
     });
     let shares: Vec<Vec<f64>> = shares.collect();
     let bars = bars.iter().map(|bar| human_ns(bar.first().map_or(0.0, |first| first.start_ns as f64)));
     let x = Axis::new("time since the begin of the phase", Unit::Plain, Scale::Names(bars.collect()));
     Some(chart(format!("{title}: where the time goes, over time"), x, stacked(&names, true, &shares)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_no_more_than_its_time_and_that_in_flight() {
+        let all = [(None, [0.3, 0.1, 0.6]), (Some(200), [0.15, 0.05, 0.8]), (Some(900), [0.3, 0.1, 0.6])];
+        for (flight_ns, expected) in all {
+            let seen = shares(vec![300.0, 100.0], 1000.0, flight_ns);
+            assert!(
+                seen.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-9),
+                "{flight_ns:?}: {seen:?}"
+            );
+        }
+        let deep = shares(vec![6000.0, 2000.0], 1000.0, None);
+        assert!((deep[0] - 0.75).abs() < 1e-9 && (deep[1] - 0.25).abs() < 1e-9 && deep[2] < 1e-9, "{deep:?}");
+        assert_eq!(shares(vec![0.0], 1000.0, None), [0.0, 1.0]);
+    }
 }

@@ -126,7 +126,7 @@ fn files_objects_and_rpcs_have_a_breakdown() {
 }
 
 #[test]
-fn workers_of_hosts_and_of_masters_are_one_group() {
+fn workers_of_all_hosts_are_one_group() {
     let scratch = Scratch::new();
     let words = "media data --size 16m --op randread -b 4k --threads 2 --count 400 --hosts local:2 --profile";
     let record = scratch.measured(words);
