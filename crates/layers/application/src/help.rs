@@ -9,7 +9,7 @@ pub(crate) const APP: Help = Help {
         Example::new("the applications that there are", "app list"),
         Example::new(
             "checkpoints on an object store, and where the time goes",
-            "app checkpoint vos:/dev/shm/pool --profile",
+            "app vpic vos:/dev/shm/pool --profile",
         ),
         Example::new(
             "a weather model's fields on a file system and an object store, side by side",
