@@ -41,6 +41,9 @@ pub struct TriedRemedy {
     pub part: String,
     /// Share of the time of the group before, 0 to 1.
     pub share_fraction: f64,
+    /// It is compared by the time of the whole stage, not by the bytes that calls move in their time.
+    #[serde(default)]
+    pub by_stage: bool,
     /// The parameter that was changed and its value, as `--set` takes it.
     pub set: String,
 }

@@ -103,7 +103,7 @@ impl Sums {
                 sums.ranks += 1;
                 sums.blocking_ns += blocking_ns;
                 sums.blocking_most_ns = sums.blocking_most_ns.max(blocking_ns);
-                sums.copy_ns += time_of(worker, AppClass::Stage);
+                sums.copy_ns += time_of(worker, AppClass::Copy);
                 sums.stall_ns += time_of(worker, AppClass::Wait);
                 sums.compute_ns += time_of(worker, AppClass::Compute);
                 sums.ended_ns += samples.elapsed_ns.saturating_sub(worker.finished_ns);

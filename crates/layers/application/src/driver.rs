@@ -215,7 +215,7 @@ impl Driver<AppOperation> for AppDriver {
             self.begin_commit(operation, done);
             return Ok(Submitted { accepted: 1 });
         }
-        if let (AppClass::Stage, Some(stager)) = (operation.class, &self.stager) {
+        if let (AppClass::Copy, Some(stager)) = (operation.class, &self.stager) {
             self.pending = Pending::Nothing;
             done.push(operation.slot, stager.stage(operation));
             return Ok(Submitted { accepted: 1 });

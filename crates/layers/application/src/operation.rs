@@ -53,7 +53,7 @@ pub enum AppClass {
     /// Writes an item again that another step wrote.
     Update,
     /// Copies an item into memory that another step writes it from.
-    Stage,
+    Copy,
 }
 
 /// Names of the classes, in the order of the enumeration.
@@ -79,7 +79,7 @@ pub const APP_CLASSES: &[&str] = &[
     "recover",
     "allocate",
     "update",
-    "stage",
+    "copy",
 ];
 
 /// Classes that are calls on storages in other words, with the call that each makes.
@@ -95,7 +95,7 @@ impl AppClass {
     /// The class of this name; `wait` is none that a description may ask for.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        if let Some(class) = [Self::Compute, Self::Stage].into_iter().find(|class| class.name() == name) {
+        if let Some(class) = [Self::Compute, Self::Copy].into_iter().find(|class| class.name() == name) {
             return Some(class);
         }
         if let Some((class, _)) = OTHER_CALLS.iter().find(|(class, _)| class.name() == name) {
@@ -173,7 +173,7 @@ impl AppClass {
     #[inline]
     #[must_use]
     pub fn is_on_bytes(self) -> bool {
-        self.moves() || self == Self::Stage
+        self.moves() || self == Self::Copy
     }
 
     /// Whether it moves data to the storage, or from there.
@@ -292,7 +292,7 @@ mod tests {
         for (class, call) in OTHER_CALLS {
             assert_eq!((class.call(), AppClass::named(class.name())), (Some(*call), Some(*class)));
         }
-        assert_eq!((AppClass::Stage.call(), AppClass::named("stage")), (None, Some(AppClass::Stage)));
-        assert_eq!(APP_CLASSES.len(), AppClass::Stage as usize + 1);
+        assert_eq!((AppClass::Copy.call(), AppClass::named("copy")), (None, Some(AppClass::Copy)));
+        assert_eq!(APP_CLASSES.len(), AppClass::Copy as usize + 1);
     }
 }

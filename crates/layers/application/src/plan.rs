@@ -279,7 +279,7 @@ impl AppPlan {
         let groups = self.groups.iter().enumerate();
         let calls = groups
             .flat_map(|(at, group)| group.steps.iter().flat_map(StepPlan::calls).map(move |call| (at, call)));
-        calls.filter(|(_, call)| call.class == AppClass::Stage).map(|(at, call)| (at, call.set))
+        calls.filter(|(_, call)| call.class == AppClass::Copy).map(|(at, call)| (at, call.set))
     }
 
     /// Numbers of the processes of a group that are of this host.

@@ -93,7 +93,7 @@ impl AppSource {
         let (group, process) = found.unwrap_or_default();
         let steps = &plan.groups[group].steps;
         let stores =
-            |call: &CallPlan| call.class.writes() || matches!(call.class, AppClass::Put | AppClass::Stage);
+            |call: &CallPlan| call.class.writes() || matches!(call.class, AppClass::Put | AppClass::Copy);
         let mut source = Self {
             progress: Arc::clone(progress),
             arena: Arc::clone(arena),
@@ -393,7 +393,7 @@ impl Source<AppOperation> for AppSource {
     fn prepare(&mut self, operation: &AppOperation) {
         let length = operation.length_bytes as usize;
         match operation.class {
-            class if class.writes() || class == AppClass::Stage => {
+            class if class.writes() || class == AppClass::Copy => {
                 // SAFETY: the slot is the source's until the operation is submitted.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 let content = &self.contents[usize::from(operation.set)];

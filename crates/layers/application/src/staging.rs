@@ -85,7 +85,7 @@ pub(crate) struct Stager {
 impl Stager {
     /// Carries out a copy; its result.
     pub(crate) fn stage(&self, operation: &AppOperation) -> i64 {
-        debug_assert_eq!(operation.class, AppClass::Stage);
+        debug_assert_eq!(operation.class, AppClass::Copy);
         // SAFETY: the slot is the driver's from the submission of its operation to its completion.
         let buffer = unsafe { self.arena.slot_mut(operation.slot, operation.length_bytes as usize) };
         let is_staged = self.staging.with(operation, self.process, |staged| staged.copy_from_slice(buffer));

@@ -128,6 +128,7 @@ impl Trying {
                         group: group.name.clone(),
                         part: part.name.clone(),
                         share_fraction,
+                        by_stage: remedy.by_stage,
                         set: format!("{}={}", remedy.name, remedy.value),
                     };
                     largest = Some((tried, side));

@@ -117,11 +117,10 @@ fn a_target_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
         refused.stderr
     );
     assert!(names_in(small.path()).is_empty());
-    let words = format!("app paused.toml {target} --set pause=2s,late=yes --json record.json");
-    let running = scratch.start(&words);
-    while names_in(small.path()).is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let words = format!("app paused.toml {target} --set pause=3s,late=yes --json record.json --live-csv -");
+    // Before it computes, the room is looked at: with less it would not begin.
+    let mut running = scratch.start(&words);
+    running.await_row("paused");
     fs::write(small.path().join("others"), vec![0; 6 << 20]).unwrap();
     let ended = running.end();
     let record = read_record(&scratch.join("record.json"));

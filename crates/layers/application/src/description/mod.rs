@@ -111,6 +111,9 @@ pub struct Remedy {
     pub part: String,
     /// `NAME=VALUE`: a parameter, and one of its choices or an expression over the parameters.
     pub set: String,
+    /// `calls` (default): it is compared by the bytes that calls move in their time; `stage`: by the time of the whole stage, where it has other things go on meanwhile.
+    #[serde(default)]
+    pub by: Option<String>,
     /// Condition, as of a set.
     #[serde(default)]
     pub when: Option<String>,

@@ -5,7 +5,7 @@ use driver::Error;
 use super::parse::refused;
 use super::values::Values;
 use super::{Description, Quantity, Remedy};
-use crate::operation::APP_CLASSES;
+use crate::operation::{APP_CLASSES, AppClass};
 
 /// A remedy with the value that it has for a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct RemedyValue {
     pub name: String,
     /// Value, other than that of the load.
     pub value: String,
+    /// It is compared by the time of the whole stage.
+    pub by_stage: bool,
 }
 
 /// Parts of `NAME=VALUE`.
@@ -25,6 +27,16 @@ fn assignment(remedy: &Remedy) -> Result<(&str, &str), Error> {
         let given = format!("[[remedy]] has set = {:?}", remedy.set);
         refused(given, "a parameter and its value, such as index=process or ids=ids * 10")
     })
+}
+
+/// Whether a remedy is compared by the time of the whole stage: waiting, which is in no call, always is.
+fn by_stage(remedy: &Remedy) -> Result<bool, Error> {
+    match remedy.by.as_deref() {
+        None => Ok(remedy.part == AppClass::Wait.name()),
+        Some("calls") => Ok(false),
+        Some("stage") => Ok(true),
+        Some(other) => Err(refused(format!("[[remedy]] has by = {other:?}"), "calls or stage")),
+    }
 }
 
 /// Refuses remedies for parts that no profile has, and of parameters that there are not.
@@ -38,6 +50,7 @@ pub(super) fn check(description: &Description) -> Result<(), Error> {
             let accepted = format!("one of {}", APP_CLASSES.join(", "));
             return Err(refused(format!("[[remedy]] has part = {:?}", remedy.part), &accepted));
         }
+        by_stage(remedy)?;
         let Some(parameter) = description.parameters.get(name) else {
             return Err(refused(
                 format!("[[remedy]] sets {name}, which is no parameter"),
@@ -67,7 +80,12 @@ pub fn remedies(description: &Description, settings: &[(String, String)]) -> Res
             false => values.number(&Quantity::Text(text.to_owned()))?.to_string(),
         };
         if values.word(name) != Some(value.as_str()) {
-            found.push(RemedyValue { part: remedy.part.clone(), name: name.to_owned(), value });
+            found.push(RemedyValue {
+                part: remedy.part.clone(),
+                name: name.to_owned(),
+                value,
+                by_stage: by_stage(remedy)?,
+            });
         }
     }
     Ok(found)
@@ -102,6 +120,7 @@ mod tests {
         for (from, to, told) in [
             ("part = 'put'", "part = 'push'", "use one of open-container"),
             ("kind=y", "kind=z", "one of x, y"),
+            ("part = 'put'", "part = 'put'\nby = 'all'", "use calls or stage"),
             ("kind=y", "colour=y", "names of [parameters]"),
             ("kind=y", "kind", "a parameter and its value"),
         ] {

@@ -1,4 +1,4 @@
-//! Checks of items that one step stages, a copy in memory, and another one writes from there.
+//! Checks of items that one step copies into memory, and another one writes from there.
 
 use driver::Error;
 
@@ -12,24 +12,24 @@ fn has(step: &StepPlan, class: AppClass, set: usize) -> bool {
     step.calls().any(|call| call.class == class && usize::from(call.set) == set)
 }
 
-/// Numbers of the items of a set: those of the step that stages it, or else of the one that `writes` it.
+/// Numbers of the items of a set: those of the step that copies it, or else of the one that `writes` it.
 pub(super) fn space<'a, S: Iterator<Item = &'a StepPlan>>(
     name: &str,
     set: usize,
     steps: impl Fn() -> S,
     writes: impl Fn(&&'a StepPlan) -> bool,
 ) -> Result<Space, Error> {
-    if steps().any(|step| has(step, AppClass::Stage, set)) {
-        return checks::writer(name, steps().filter(|step| has(step, AppClass::Stage, set)));
+    if steps().any(|step| has(step, AppClass::Copy, set)) {
+        return checks::writer(name, steps().filter(|step| has(step, AppClass::Copy, set)));
     }
     checks::writer(name, steps().filter(writes))
 }
 
-/// Checks the sets that the steps of a stage stage.
+/// Checks the sets that the steps of a stage copy.
 pub(super) fn check(sets: &[SetPlan], groups: &[GroupPlan]) -> Result<(), Error> {
     for (at, group) in groups.iter().enumerate() {
         for (number, step) in group.steps.iter().enumerate() {
-            for call in step.calls().filter(|call| call.class == AppClass::Stage) {
+            for call in step.calls().filter(|call| call.class == AppClass::Copy) {
                 check_call(sets, groups, (at, number), call)?;
             }
         }
@@ -45,7 +45,7 @@ fn check_call(sets: &[SetPlan], groups: &[GroupPlan], own: StepNumber, call: &Ca
         |(group, step): StepNumber| format!("{}.{}", groups[group].name, groups[group].steps[step].name);
     let (place, set) = (name_of(own), &sets[usize::from(call.set)]);
     let refuse =
-        |what: String, accepted: &str| Err(refused(format!("{place} stages {}{what}", set.name), accepted));
+        |what: String, accepted: &str| Err(refused(format!("{place} copies {}{what}", set.name), accepted));
     let writers = groups.iter().enumerate().flat_map(|(at, group)| {
         let steps = group.steps.iter().enumerate();
         let writes = steps.filter(|(_, step)| has(step, AppClass::Write, usize::from(call.set)));
@@ -68,19 +68,19 @@ fn check_call(sets: &[SetPlan], groups: &[GroupPlan], own: StepNumber, call: &Ca
         let accepted = format!(
             "of = \"{place}\" and after = [\"{place}\"] in a group of its own with as many processes and iterations"
         );
-        return refuse(format!(", and {} does not write what was staged", name_of(writer)), &accepted);
+        return refuse(format!(", and {} does not write what was copied", name_of(writer)), &accepted);
     }
     let is_whole = |step: &StepPlan, class| {
         step.calls()
             .filter(|known| known.class == class && known.set == call.set)
             .all(|known| known.every == 1)
     };
-    if !is_whole(&groups[own.0].steps[own.1], AppClass::Stage) || !is_whole(step, AppClass::Write) {
-        return refuse(" in part".to_owned(), "stage and write on each item, without every");
+    if !is_whole(&groups[own.0].steps[own.1], AppClass::Copy) || !is_whole(step, AppClass::Write) {
+        return refuse(" in part".to_owned(), "copy and write on each item, without every");
     }
     let own_step = &groups[own.0].steps[own.1];
     if !waits(own_step, 1, &|of| follows(groups, of, writer)) {
-        let what = format!(" while {} may still write what was staged before", name_of(writer));
+        let what = format!(" while {} may still write what was copied before", name_of(writer));
         return refuse(what, &format!("after = [\"{} - 1\"], or a step after it", name_of(writer)));
     }
     Ok(())
@@ -114,7 +114,7 @@ mod tests {
     const STAGED: &str = "format = 1\nname = 'a'\nversion = '1'\nsummary = 'b'\n\
         [[set]]\nname = 'data'\nkind = 'array'\nlayout = 'item'\nsize = 64\n\
         [[group]]\nname = 'r'\nstage = 'one'\nprocesses = 2\niterations = 3\n\
-        [[group.step]]\nname = 'copy'\nitems = 2\nafter = ['f.done - 1']\neach = ['stage data']\n\
+        [[group.step]]\nname = 'copy'\nitems = 2\nafter = ['f.done - 1']\neach = ['copy data']\n\
         [[group]]\nname = 'f'\nstage = 'one'\nprocesses = 2\niterations = 3\n\
         [[group.step]]\nname = 'flush'\nof = 'r.copy'\nafter = ['r.copy']\neach = ['create data', 'write data', 'close data']\n\
         [[group.step]]\nname = 'done'\n";
@@ -133,12 +133,12 @@ mod tests {
             (
                 "after = ['f.done - 1']\n",
                 "",
-                "may still write what was staged before; use after = [\"f.flush - 1\"]",
+                "may still write what was copied before; use after = [\"f.flush - 1\"]",
             ),
             ("'f.done - 1'", "'f.done - 2'", "may still write"),
             ("'f.done - 1'", "'f.done'", "in a circle"),
-            ("after = ['r.copy']\n", "", "f.flush does not write what was staged"),
-            ("of = 'r.copy'\n", "of = 'r.copy'\nfrom = 'last'\n", "does not write what was staged"),
+            ("after = ['r.copy']\n", "", "f.flush does not write what was copied"),
+            ("of = 'r.copy'\n", "of = 'r.copy'\nfrom = 'last'\n", "does not write what was copied"),
             (second, &second.replace('2', "1"), "as many processes"),
             (second, &second.replace("'one'", "'two'"), "of the later stage two"),
             ("'write data', ", "'write data every 2', ", "in part"),
@@ -147,7 +147,7 @@ mod tests {
                 "'create data', 'close data'",
                 "not one step of the stage",
             ),
-            ("each = ['stage data']", "begin = ['stage data']", "it in each"),
+            ("each = ['copy data']", "begin = ['copy data']", "it in each"),
             (
                 "kind = 'array'\nlayout = 'item'\nsize = 64",
                 "kind = 'log'\nlayout = 'shared'\nsize = 64\nsegment = 640",

@@ -120,6 +120,7 @@ fn described(workload: &Workload) -> Description {
         remedies: vec![Remedy {
             part: "wait".to_owned(),
             set: "reader.read_threads=read_threads * 2".to_owned(),
+            by: None,
             when: None,
         }],
         sets: Vec::new(),

@@ -11,7 +11,6 @@ use units::human::{human_bytes_per_second, human_ns};
 use units::{clean, without_password};
 
 use crate::beside::{BesidePlan, TriedRemedy};
-use crate::operation::AppClass;
 use crate::plan::AppPlan;
 
 /// The plan of a stage of one of several targets.
@@ -82,15 +81,15 @@ fn interval(found: &RecipeFactor) -> String {
 /// A stage on all targets.
 struct Stage {
     name: String,
-    /// It is about waiting, which I/O leaves out: a remedy for that is tried.
-    waits: bool,
+    /// A remedy is tried that is compared by the time of the whole stage: I/O leaves waiting and what goes on meanwhile out.
+    by_stage: bool,
     targets: Vec<Figures>,
 }
 
 impl Stage {
-    /// The figure that counts: I/O where data are moved, unless it is about the time that processes wait.
+    /// The figure that counts: I/O where data are moved, or the speed of the whole stage.
     fn decisive(&self, at: usize) -> &Passes {
-        if self.waits {
+        if self.by_stage {
             return &self.targets[at].speed;
         }
         let moves = self.targets.iter().any(|figures| !figures.io.is_empty());
@@ -184,8 +183,8 @@ fn stages(record: &Record) -> (Vec<String>, Vec<Stage>, u32) {
         let at = stages.iter().position(|stage| stage.name == name).unwrap_or(stages.len());
         if at == stages.len() {
             let figures = targets.iter().map(|_| Figures::default()).collect();
-            let waits = beside.remedy.as_ref().is_some_and(|tried| tried.part == AppClass::Wait.name());
-            stages.push(Stage { name: name.to_owned(), waits, targets: figures });
+            let by_stage = beside.remedy.as_ref().is_some_and(|tried| tried.by_stage);
+            stages.push(Stage { name: name.to_owned(), by_stage, targets: figures });
         }
         if let Some(figures) = stages[at].targets.get_mut(beside.at as usize) {
             figures.add(phase, beside.pass);

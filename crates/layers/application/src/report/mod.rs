@@ -62,7 +62,7 @@ impl View for Applications {
     }
 
     fn idle_classes(&self) -> &'static [&'static str] {
-        &["compute", "wait", "stage"]
+        &["compute", "wait", "copy"]
     }
 
     fn takes_more(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::plan::{AppPlan, CallPlan};
 /// Operations of a stage, where they are known beforehand: for progress alone.
 pub(crate) fn expected_operations(plan: &AppPlan) -> u64 {
     let transfers = |call: &CallPlan| match call.class {
-        AppClass::Write | AppClass::Read | AppClass::Update | AppClass::Stage => {
+        AppClass::Write | AppClass::Read | AppClass::Update | AppClass::Copy => {
             let set = &plan.sets[usize::from(call.set)];
             set.size_bytes_max.div_ceil(set.transfer_bytes.max(1))
         }
