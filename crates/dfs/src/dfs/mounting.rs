@@ -1,5 +1,7 @@
 //! Making and opening a file system in a container.
 
+use std::time::Duration;
+
 use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -16,6 +18,10 @@ use crate::record::Record;
 use crate::store::Store;
 use crate::table::Table;
 use crate::{FileKind, Format, Owner};
+
+/// How often a container that holds objects and no superblock is looked at again, and the pause before each.
+const LOOKS: u32 = 25;
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The failure of a store.
 fn failed(message: &'static str, errno: Errno) -> Error {
@@ -70,6 +76,17 @@ fn look(store: &dyn Store) -> Result<Holding, Error> {
     }
 }
 
+/// Content of a container in which another client may be making a file system just now: what looks like objects of others is looked at again.
+fn look_again(store: &dyn Store) -> Result<Holding, Error> {
+    for _ in 0..LOOKS {
+        match look(store)? {
+            Holding::Others => std::thread::sleep(LOOK_PAUSE),
+            holding => return Ok(holding),
+        }
+    }
+    look(store)
+}
+
 /// Makes a file system in an empty container. `EEXIST`: another client has just made one.
 fn make(store: &dyn Store, format: &Format) -> Result<(), Errno> {
     let Format { directory_class, file_class, chunk_bytes, owner, permissions } = *format;
@@ -111,7 +128,7 @@ impl Dfs {
             Error::new(ErrorKind::Unsafe, "dfs", "the container holds no file system, but objects of others")
                 .remedy("name another container")
         };
-        let superblock = match (look(&*store)?, create) {
+        let superblock = match (look_again(&*store)?, create) {
             (Holding::FileSystem(superblock), _) => superblock,
             (Holding::Others, _) => return Err(others()),
             (Holding::Nothing, None) => {
@@ -124,7 +141,7 @@ impl Dfs {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(failed("the file system cannot be made", errno)),
                 }
-                match look(&*store)? {
+                match look_again(&*store)? {
                     Holding::FileSystem(superblock) => superblock,
                     _ => return Err(others()),
                 }

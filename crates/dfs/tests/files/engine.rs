@@ -81,6 +81,29 @@ fn clients_at_the_same_time_keep_to_the_rules() {
     concurrent::what_one_has_closed_others_see(&Served::new(2, 4096));
 }
 
+/// Each sees the container empty, the objects of another's file system without its superblock, or all of it.
+#[test]
+fn clients_that_make_a_file_system_at_the_same_time_all_have_it() {
+    let ground = Served::new(2, 4096);
+    for round in 0..12 {
+        let url = format!("dfs+engine://{}/tank/new{round}", ground.address);
+        let barrier = std::sync::Barrier::new(6);
+        let make = || {
+            barrier.wait();
+            open(&url, &ground.options)
+        };
+        let opened = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..6).map(|_| scope.spawn(make)).collect();
+            clients.into_iter().map(|client| client.join().expect("no panic")).collect::<Vec<_>>()
+        });
+        let files: Vec<_> = opened.into_iter().map(|files| files.expect("a file system")).collect();
+        Paths(&*files[0]).put("file", b"content").expect("written");
+        for other in &files {
+            assert_eq!(Paths(&**other).get("file"), Ok(b"content".to_vec()), "round {round}");
+        }
+    }
+}
+
 #[test]
 fn large_chunks_travel_as_bulk_and_long_lists_in_pages() {
     let ground = Served::new(2, 4 << 20);

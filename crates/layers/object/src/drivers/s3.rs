@@ -182,6 +182,7 @@ impl Common {
             let endpoint = &self.site.endpoints[slot.endpoint];
             let address = endpoint.addresses[slot.address % endpoint.addresses.len()];
             slot.address = slot.address.wrapping_add(1);
+            slot.watch.pass(Some(Part::Connect));
             let mut link = Link::connect(address, endpoint.tls.as_ref())?;
             link.interest = Interest { read: true, write: true };
             self.poller.add(link.socket(), u64::from(operation.slot), link.interest)?;
