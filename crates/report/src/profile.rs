@@ -5,6 +5,7 @@ mod charts;
 pub(crate) use charts::charts;
 
 use layer::observations::{GroupProfile, Profile, ProfilePart};
+use layer::profile::EXPENSIVE_SHARE_MIN;
 use units::human::human_ns;
 use units::{clean, count};
 use workload::plan::LoadPlan;
@@ -12,9 +13,6 @@ use workload::plan::LoadPlan;
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::PhaseRecord;
 use crate::view;
-
-/// Share of a group's time from which on a part is told as expensive.
-const SHARE_MIN: f64 = 0.05;
 
 /// A kind of call, and what helps where it takes much of the time.
 pub struct ProfileRemedy {
@@ -24,6 +22,18 @@ pub struct ProfileRemedy {
     pub against: Option<(&'static str, f64)>,
     /// Advice: the words after the share.
     pub text: &'static str,
+}
+
+impl ProfileRemedy {
+    /// Of object stores and of applications on them.
+    pub const OPEN_CONTAINER: Self = Self {
+        part: "open-container",
+        against: None,
+        text: "open the container in one process and hand its handle to the others",
+    };
+    /// The same.
+    pub const LIST: Self =
+        Self { part: "list", against: None, text: "list once and keep the result, or look keys up by name" };
 }
 
 /// The word of a layer for a worker.
@@ -74,11 +84,6 @@ fn shared_words(load: &LoadPlan) -> &'static str {
     }
 }
 
-/// Share of a part of the time of a group.
-fn share(group: &GroupProfile, part: &ProfilePart) -> f64 {
-    part.time_ns as f64 / group.wall_ns.max(1) as f64
-}
-
 /// Parts of a group, the largest first.
 fn by_share(group: &GroupProfile) -> Vec<&ProfilePart> {
     let mut parts: Vec<&ProfilePart> = group.parts.iter().collect();
@@ -88,7 +93,7 @@ fn by_share(group: &GroupProfile) -> Vec<&ProfilePart> {
 
 /// Shares in tenths of a percent that add up to 1000: what rounding leaves goes to the parts that lost most by it.
 fn tenths(group: &GroupProfile, parts: &[&ProfilePart]) -> Vec<u64> {
-    let exact: Vec<f64> = parts.iter().map(|part| share(group, part) * 1000.0).collect();
+    let exact: Vec<f64> = parts.iter().map(|part| group.share_of(part) * 1000.0).collect();
     let mut shares: Vec<u64> = exact.iter().map(|share| *share as u64).collect();
     let mut order: Vec<usize> = (0..parts.len()).collect();
     order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
@@ -138,14 +143,14 @@ fn breakdown(page: &mut Page, group: &GroupProfile, noun: &WorkerNoun) {
 
 fn line(group: &GroupProfile, remedy: &ProfileRemedy) -> Option<String> {
     let part = group.parts.iter().find(|part| part.name == remedy.part)?;
-    let share = share(group, part);
+    let share = group.share_of(part);
     let of = |name: &str| group.parts.iter().find(|part| part.name == name).map_or(0, |part| part.calls);
     // A load of nothing else measures it on purpose.
     let is_often = remedy.against.is_none_or(|(other, least)| {
         let others = of(other);
         others > 0 && part.calls as f64 >= least * others as f64
     });
-    (share >= SHARE_MIN && is_often).then(|| {
+    (share >= EXPENSIVE_SHARE_MIN && is_often).then(|| {
         format!(
             "{}: {} takes {:.1} % of the time; {}",
             clean(&group.name),

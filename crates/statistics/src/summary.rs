@@ -122,6 +122,12 @@ impl LatencySummary {
 }
 
 impl LatencySummary {
+    /// Time of all operations together, in nanoseconds.
+    #[must_use]
+    pub fn sum_ns(&self) -> f64 {
+        self.mean_ns * self.count as f64
+    }
+
     /// Whether this percentile (the largest value: 100) is a lower bound.
     #[must_use]
     pub fn is_lower_bound(&self, percent: f64) -> bool {

@@ -25,7 +25,7 @@ pub use error::ParseError;
 pub use human::{human_bits_per_second, human_bytes_per_second, human_ns, human_rate, percent};
 pub use list::{parse_index_list, parse_u64_in, split_list};
 pub use name::{label_of, path_of};
-pub use nearest::nearest;
+pub use nearest::{changes, nearest};
 pub use password::without_password;
 pub use percent::Percent;
 pub use rate::Rate;

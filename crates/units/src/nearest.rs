@@ -17,7 +17,8 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Insertions, removals and replacements that lead from one text to the other (Levenshtein 1966).
-fn changes(left: &str, right: &str) -> usize {
+#[must_use]
+pub fn changes(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (line, a) in left.chars().enumerate() {

@@ -86,7 +86,7 @@ fn usage(message: impl Into<String>) -> Error {
 /// The targets of `--on`: of one word, those between its commas; of several words, each as it is.
 ///
 /// # Errors
-/// Empty targets, one alone, the same one twice, and labels that cannot be.
+/// Empty targets, one alone, the same one twice, and labels that are slips.
 pub(crate) fn targets(on: &[String]) -> Result<Vec<Target>, Error> {
     let words: Vec<String> = match on {
         [one] => {
@@ -106,7 +106,6 @@ pub(crate) fn targets(on: &[String]) -> Result<Vec<Target>, Error> {
             return Err(usage("--on names a target twice").with("target", &target.target));
         }
     }
-    labels::check(&targets)?;
     Ok(targets)
 }
 
@@ -167,7 +166,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
     match refused.iter().find(|(is_said, _)| *is_said) {
         Some((_, what)) => Err(usage(format!("{option} does not go with {what}"))),
         None if option == "--try" => Ok(()),
-        None => targets(&own.on).map(|_| ()),
+        None => labels::check(&targets(&own.on)?),
     }
 }
 

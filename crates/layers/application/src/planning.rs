@@ -12,7 +12,7 @@ use workload::options;
 use workload::plan::{HostTargets, buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
-use crate::description::{Application, Description, Scale, resolve, scaled};
+use crate::description::{Application, Description, resolve, scaled};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
@@ -126,10 +126,12 @@ pub(crate) fn settle_hosts(spec: &mut Spec, paths: &[PathBuf]) -> Result<(), Err
 /// What cannot be, with what would be accepted; nothing is touched.
 pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -> Result<PlannedApp, Error> {
     let own = spec::of(spec);
-    let name = own.app.clone().unwrap_or_default();
-    let (description, settings) = builtin::load(&name, &own.settings)?;
-    let mut application =
-        at_scale(&description, settings, own.scale).map_err(|error| error.with("application", &name))?;
+    let (description, settings) = loaded(spec)?;
+    let mut application = resolve(&description, &settings)
+        .map_err(|error| error.with("application", own.app.as_deref().unwrap_or_default()))?;
+    application
+        .parameters
+        .extend(own.scale.map(|scale| ParameterPlan { name: "scale".to_owned(), value: scale.to_string() }));
     let target = spec.targets.first().cloned().unwrap_or_default();
     let seed = |stage| planning.seed_of(stage);
     let target_spec = target_spec(spec, &target, seed(0))?;
@@ -147,23 +149,26 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
     Ok(PlannedApp { plans, storage, opening })
 }
 
-/// The application with its values, at a scale of its full size where one was given.
-fn at_scale(
-    description: &Description,
-    settings: &[(String, String)],
-    scale: Option<Scale>,
-) -> Result<Application, Error> {
-    let Some(scale) = scale else { return resolve(description, settings) };
-    if description.name == dlio::NAME {
-        return Err(Error::usage(
-            "plan",
-            "dlio has no full size that --scale is of: its workload has its sizes",
-        )
-        .remedy("leave out --scale, and change keys of the workload (--set dataset.num_files_train=...)"));
-    }
-    let mut application = resolve(description, &scaled(description, settings, scale)?)?;
-    application.parameters.push(ParameterPlan { name: "scale".to_owned(), value: scale.to_string() });
-    Ok(application)
+/// The description that a spec asks for, and values of its parameters: those that were given, and those that follow from a scale.
+///
+/// # Errors
+/// A description that cannot be read, and a scale that it has no full size for.
+pub(crate) fn loaded(spec: &Spec) -> Result<(Description, Vec<(String, String)>), Error> {
+    let own = spec::of(spec);
+    let name = own.app.as_deref().unwrap_or_default();
+    let (description, settings) = builtin::load(name, &own.settings)?;
+    let Some(scale) = own.scale else { return Ok((description, settings.to_vec())) };
+    let settings = match description.name == dlio::NAME {
+        true => {
+            Err(Error::usage("plan", "dlio has no full size that --scale is of: its workload has its sizes")
+                .remedy(
+                    "leave out --scale, and change keys of the workload (--set dataset.num_files_train=...)",
+                ))
+        }
+        false => scaled(&description, settings, scale),
+    };
+    let settings = settings.map_err(|error| error.with("application", name))?;
+    Ok((description, settings))
 }
 
 /// Plans the last stage of a description on a storage that has its sets already.

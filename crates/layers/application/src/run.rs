@@ -483,9 +483,8 @@ impl Part for AppPart {
             if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
                 search.take(seen, tell);
             }
-            let plan = || PhasePlan::new(AppPlan::clone(&ready.plan));
             if let (Some(trying), None) = (&ready.trying, &outcome.failure)
-                && let Some(profile) = layer::profile::of(&plan(), &outcome.samples)
+                && let Some(profile) = layer::profile::of(&*ready.plan, &outcome.samples)
             {
                 outcome.notes.extend(trying.take(profile, tell));
             }

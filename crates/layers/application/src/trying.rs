@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driver::Error;
 use layer::observations::Profile;
+use layer::profile::EXPENSIVE_SHARE_MIN;
 use layer::{Planning, RunContext, Tell};
 use workload::plan::LoadPlan;
 use workload::spec::Spec;
@@ -13,10 +14,7 @@ use crate::description::{RemedyValue, remedies};
 use crate::plan::AppPlan;
 use crate::planning::Opening;
 use crate::spec::AppSpec;
-use crate::{builtin, planning, spec};
-
-/// Share of the time of a group from which on a part is one to try a remedy for.
-const SHARE_MIN: f64 = 0.05;
+use crate::{planning, spec};
 
 /// An application that is planned, as it is or with a remedy, for turns on one target.
 #[derive(Clone)]
@@ -55,15 +53,13 @@ impl Trying {
         (planning, context): (&Planning<'_>, &RunContext),
     ) -> Result<Arc<Self>, Error> {
         let own = spec::of(spec);
-        let (description, settings) = builtin::load(own.app.as_deref().unwrap_or_default(), &own.settings)?;
+        let (description, settings) = planning::loaded(spec)?;
         let mut found = Vec::new();
         let mut refused = None;
-        for remedy in remedies(&description, settings)? {
+        for remedy in remedies(&description, &settings)? {
             let mut spec = spec.clone();
-            let set = (remedy.name.clone(), remedy.value.clone());
-            let own = spec.own.get_mut::<AppSpec>();
-            own.settings.retain(|(name, _)| *name != remedy.name);
-            own.settings.push(set);
+            // What is given last holds.
+            spec.own.get_mut::<AppSpec>().settings.push((remedy.name.clone(), remedy.value.clone()));
             // What the target cannot have is no remedy on it.
             let app = match planning::plan(&spec, planning, context) {
                 Ok(app) => app,
@@ -120,10 +116,12 @@ impl Trying {
         let mut largest: Option<(TriedRemedy, &Side)> = None;
         for group in state.profiles.iter().flat_map(|profile| &profile.groups) {
             for part in &group.parts {
-                let share_fraction = part.time_ns as f64 / group.wall_ns.max(1) as f64;
+                let share_fraction = group.share_of(part);
                 let is_larger = largest.as_ref().is_none_or(|(one, _)| share_fraction > one.share_fraction);
                 let remedy = self.remedies.iter().find(|(remedy, _)| remedy.part == part.name);
-                if let Some((remedy, side)) = remedy.filter(|_| share_fraction >= SHARE_MIN && is_larger) {
+                if let Some((remedy, side)) =
+                    remedy.filter(|_| share_fraction >= EXPENSIVE_SHARE_MIN && is_larger)
+                {
                     let tried = TriedRemedy {
                         group: group.name.clone(),
                         part: part.name.clone(),

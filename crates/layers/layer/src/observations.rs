@@ -264,6 +264,14 @@ pub struct GroupProfile {
     pub parts: Vec<ProfilePart>,
 }
 
+impl GroupProfile {
+    /// Share of a part of the time of the group, 0 to 1.
+    #[must_use]
+    pub fn share_of(&self, part: &ProfilePart) -> f64 {
+        part.time_ns as f64 / self.wall_ns.max(1) as f64
+    }
+}
+
 /// A part of the time of workers: a kind of call, `compute`, `wait` (for other processes), `starting` (before the first call), `filling`
 /// buffers, `checking` what was read, `strata` (the tool itself), `schedule` (the next call was not due yet), `ended` (after the last call), `other`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,13 @@
 //! Where the time of workers goes: from the samples of a phase alone, which are taken anyway.
 
 use statistics::{PhaseSamples, WorkerSamples};
-use workload::plan::{LoadPlan, PhasePlan};
+use workload::plan::{LayerPlan, LoadPlan, PhasePlan};
 
 use crate::observations::{GroupProfile, Observations, Profile, ProfilePart};
 use crate::stage::Seen;
+
+/// Share of a group's time from which on a part is expensive: named with its remedy, or one to try a remedy for.
+pub const EXPENSIVE_SHARE_MIN: f64 = 0.05;
 
 /// Parts of the time beside the calls, in the order of tables.
 const BESIDE: [&str; 7] = ["starting", "filling", "checking", "strata", "schedule", "ended", "other"];
@@ -18,7 +21,7 @@ const OTHER: usize = 6;
 
 /// The breakdown of a phase, where its plan asks for one.
 #[must_use]
-pub fn of(plan: &PhasePlan, samples: &PhaseSamples) -> Option<Profile> {
+pub fn of(plan: &dyn LayerPlan, samples: &PhaseSamples) -> Option<Profile> {
     let load = plan.load();
     if !load.profile {
         return None;
@@ -42,7 +45,7 @@ pub fn of(plan: &PhasePlan, samples: &PhaseSamples) -> Option<Profile> {
 /// Outcome and observations of a phase, with the breakdown where its plan asks for one.
 #[must_use]
 pub fn added(plan: &PhasePlan, (outcome, observations): Seen) -> Seen {
-    let profile = of(plan, &outcome.samples);
+    let profile = of(&**plan, &outcome.samples);
     (outcome, Observations { profile, ..observations })
 }
 

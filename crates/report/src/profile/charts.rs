@@ -63,7 +63,7 @@ fn groups(profile: &Profile, title: &str) -> Chart {
     let row = |group: &GroupProfile| {
         let of = |name: &String| {
             let part = group.parts.iter().find(|part| part.name == *name);
-            part.map_or(0.0, |part| super::share(group, part))
+            part.map_or(0.0, |part| group.share_of(part))
         };
         let mut row: Vec<f64> = names.iter().map(of).collect();
         row.push((1.0 - row.iter().sum::<f64>()).max(0.0));

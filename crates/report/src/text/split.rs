@@ -15,7 +15,8 @@ pub(super) fn parts(page: &mut Page, phase: &PhaseRecord) {
     let mut has_any = false;
     for class in &phase.summary.classes {
         let parts = of(class);
-        let all_ns: f64 = parts.iter().map(|(_, part)| sum_ns(part)).sum();
+        // What was complete when it was submitted has no submission, so that counts differ.
+        let all_ns: f64 = parts.iter().map(|(_, part)| part.sum_ns()).sum();
         for (name, part) in parts {
             has_any = true;
             table.row(row(&format!("{} {name}", clean(&class.class)), part, all_ns));
@@ -36,11 +37,6 @@ fn of(class: &ClassSummary) -> Vec<(&str, &LatencySummary)> {
     parts.into_iter().filter_map(|(name, part)| Some((name, part.as_ref()?))).collect()
 }
 
-/// Time of all operations together. What was complete when it was submitted has no submission, so that counts differ.
-fn sum_ns(part: &LatencySummary) -> f64 {
-    part.mean_ns * part.count as f64
-}
-
 fn row(name: &str, part: &LatencySummary, all_ns: f64) -> Vec<Cell> {
     let figures = [
         (50.0, Some(part.p50_ns)),
@@ -49,7 +45,7 @@ fn row(name: &str, part: &LatencySummary, all_ns: f64) -> Vec<Cell> {
         (99.9, part.p99_9_ns),
         (100.0, Some(part.max_ns)),
     ];
-    let share = if all_ns > 0.0 { 100.0 * sum_ns(part) / all_ns } else { 0.0 };
+    let share = if all_ns > 0.0 { 100.0 * part.sum_ns() / all_ns } else { 0.0 };
     let mut cells = vec![
         name.to_owned().into(),
         Cell::styled(format!("{share:.1} %"), Style::Strong),

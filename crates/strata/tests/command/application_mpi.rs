@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::hosts::await_that;
 use crate::launchers::{MPIRUN, has, launch, output, text};
 use crate::support::{Mounted, Scratch, class, names_in, read_record, skipped, tool};
 
@@ -173,11 +174,8 @@ impl Going {
             opened.flatten().any(|one| fs::read_link(one.path()).is_ok_and(|to| to == file))
         };
         let is_written = || fs::metadata(file).is_ok_and(|file| file.len() >= 8 * VARIABLE_BYTES as u64);
-        let until = Instant::now() + WAIT;
-        while !is_written() || (0..3).flat_map(|rank| Self::of_rank(rank, scratch)).any(has_open) {
-            assert!(Instant::now() < until, "{} stays open", file.display());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let is_open = || (0..3).flat_map(|rank| Self::of_rank(rank, scratch)).any(has_open);
+        await_that(&format!("{} is closed", file.display()), WAIT, || is_written() && !is_open());
     }
 
     fn end(self) -> (Output, Duration) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use driver::Error;
 use host::mounts::{Mount, mount_of, mounts};
-use units::{path_of, without_password};
+use units::{changes, path_of, without_password};
 
 /// A target of `--on`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +58,8 @@ fn is_slip(word: &str, form: &str) -> bool {
         letters.sort_unstable();
         letters
     };
-    let same = |(a, b): &(char, char)| a == b;
-    let head = word.chars().zip(form.chars()).take_while(same).count();
-    let (word_rest, form_rest): (String, String) =
-        (word.chars().skip(head).collect(), form.chars().skip(head).collect());
-    let tail = word_rest.chars().rev().zip(form_rest.chars().rev()).take_while(same).count();
-    let changed = (word_rest.chars().count() - tail).max(form_rest.chars().count() - tail);
     // A word of two letters is near to every form of two or three.
-    word.len() > 2 && (changed < 2 || sorted(word) == sorted(form))
+    word.len() > 2 && (changes(word, form) < 2 || sorted(word) == sorted(form))
 }
 
 /// Whether text behind a label is a target; a relative path is one where it begins with a dot.

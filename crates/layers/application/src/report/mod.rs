@@ -163,11 +163,7 @@ fn commits(page: &mut Page, seen: &CommitActivity) {
 
 /// The remedies, as the tutorials of DAOS and of file systems have them.
 const PROFILE_REMEDIES: &[ProfileRemedy] = &[
-    ProfileRemedy {
-        part: "open-container",
-        against: None,
-        text: "open the container in one process and hand its handle to the others",
-    },
+    ProfileRemedy::OPEN_CONTAINER,
     ProfileRemedy {
         part: "allocate-ids",
         against: Some(("write", 0.05)),
@@ -198,11 +194,7 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
         against: None,
         text: "keep index entries in memory, and give each writer an index of its own (fdb-hammer: --index process)",
     },
-    ProfileRemedy {
-        part: "list",
-        against: None,
-        text: "list once and keep the result, or look keys up by name",
-    },
+    ProfileRemedy::LIST,
     ProfileRemedy {
         part: "sync",
         against: Some(("write", 0.5)),

@@ -54,11 +54,7 @@ impl View for Object {
 
 /// Operations that applications can do without.
 const PROFILE_REMEDIES: &[ProfileRemedy] = &[
-    ProfileRemedy {
-        part: "open-container",
-        against: None,
-        text: "open the container in one process and hand its handle to the others",
-    },
+    ProfileRemedy::OPEN_CONTAINER,
     ProfileRemedy {
         part: "allocate-ids",
         against: None,
@@ -84,9 +80,5 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
         against: Some(("get", 0.5)),
         text: "store sizes in an index: a get tells the size too",
     },
-    ProfileRemedy {
-        part: "list",
-        against: None,
-        text: "list once and keep the result, or look keys up by name",
-    },
+    ProfileRemedy::LIST,
 ];

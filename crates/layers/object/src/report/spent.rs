@@ -2,7 +2,7 @@
 
 use report::page::{Page, Style};
 use report::record::PhaseRecord;
-use statistics::{ClassSummary, LatencyPartSummary};
+use statistics::ClassSummary;
 use units::clean;
 use units::human::human_ns;
 
@@ -45,10 +45,6 @@ const CAUSES: &[Cause] = &[
     },
 ];
 
-fn sum_ns(part: &LatencyPartSummary) -> f64 {
-    part.latency.mean_ns * part.latency.count as f64
-}
-
 /// Writes where the operations of each class spend their time, where the driver told parts apart.
 pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
     for class in phase.summary.classes.iter().filter(|class| !class.latency_parts.is_empty()) {
@@ -57,10 +53,10 @@ pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
 }
 
 fn line(class: &ClassSummary) -> String {
-    let all_ns: f64 = class.latency_parts.iter().map(sum_ns).sum();
+    let all_ns: f64 = class.latency_parts.iter().map(|part| part.latency.sum_ns()).sum();
     let of = |cause: &Cause| {
         let parts = class.latency_parts.iter().filter(|part| cause.parts.contains(&part.part.as_str()));
-        parts.map(sum_ns).sum::<f64>() / all_ns.max(1.0)
+        parts.map(|part| part.latency.sum_ns()).sum::<f64>() / all_ns.max(1.0)
     };
     let mut shares: Vec<(f64, &Cause)> = CAUSES.iter().map(|cause| (of(cause), cause)).collect();
     shares.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -89,7 +85,7 @@ fn line(class: &ClassSummary) -> String {
 
 #[cfg(test)]
 mod tests {
-    use statistics::{Histogram, LatencySummary};
+    use statistics::{Histogram, LatencyPartSummary, LatencySummary};
 
     use super::*;
 
