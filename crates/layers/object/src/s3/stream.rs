@@ -130,9 +130,15 @@ impl Stream {
 }
 
 impl TlsStream {
+    /// Shakes hands. Once the first message is out it gives the caller a turn, however fast the answer is: connecting
+    /// and shaking hands are timed apart.
     fn shake_hands(&mut self) -> io::Result<()> {
         while self.session.is_handshaking() {
+            let had_sent = self.has_sent;
             self.flush()?;
+            if !had_sent && self.has_sent {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             if self.session.is_handshaking() {
                 self.fill()?;
             }
