@@ -22,5 +22,5 @@ pub use file_system::{
 pub use layout::{
     CHUNK_BYTES, FILE_BYTES_MAX, LAYOUT_VERSION, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, XATTR_BYTES_MAX,
 };
-pub use open::{Format, Options, open, open_on_pool};
+pub use open::{CONTAINER, Format, Options, open, open_on_pool};
 pub use url::Url;

@@ -16,7 +16,7 @@ use crate::store::vos::VosStore;
 use crate::{FileSystem, Owner, Url};
 
 /// Container of a pool in a directory, where nothing is said.
-const CONTAINER: &str = "dfs";
+pub const CONTAINER: &str = "dfs";
 
 /// Properties that a file system is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

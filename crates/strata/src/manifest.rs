@@ -12,6 +12,7 @@ use driver::{Error, ErrorKind};
 use layer::{Journal, Leftovers};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use workload::plan::ServedStore;
 
 /// The file of a manifest, and as much of a record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,8 +51,11 @@ impl ProcessName {
     fn of(number: u32) -> Option<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // proc(5): the name, in parentheses, may hold anything; the 20th field behind it is the time.
-        let began = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+        // proc(5): the name, in parentheses, may hold anything; behind it comes the state, and the 20th field is the time.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        // One that has ended and that nobody has waited for yet does nothing any more.
+        fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
+        let began = fields.nth(18)?.parse().ok()?;
         Some(Self { boot: boot.trim().to_owned(), number, began })
     }
 
@@ -67,6 +71,8 @@ struct State {
     /// Where it is kept; none: nothing is removed, so nothing need be found again.
     path: Option<PathBuf>,
     keep: bool,
+    /// Stores that engines of the run serve, which end with it: what is made there stands in the file as made in the store.
+    served: Vec<ServedStore>,
     /// Rank of this host, where several carry out the run together: each has a list of its own.
     rank: Option<u32>,
 }
@@ -91,14 +97,21 @@ impl Manifest {
 
     /// Takes the name of the run. With `keep` what it makes stays, and there is no file.
     pub(crate) fn begin(&self, run: u64, started_at: &str, keep: bool) {
-        self.begin_part(run, None, started_at, keep);
+        self.begin_part(run, None, started_at, keep, Vec::new());
     }
 
     /// The same for the part of one of the hosts that carry the run out together.
-    pub(crate) fn begin_part(&self, run: u64, rank: Option<u32>, started_at: &str, keep: bool) {
+    pub(crate) fn begin_part(
+        &self,
+        run: u64,
+        rank: Option<u32>,
+        started_at: &str,
+        keep: bool,
+        served: Vec<ServedStore>,
+    ) {
         self.run.store(run, Ordering::Relaxed);
         let mut state = self.state();
-        (state.keep, state.rank) = (keep, rank);
+        (state.keep, state.rank, state.served) = (keep, rank, served);
         state.listing = Some(Listing {
             run_id: format!("{run:016x}"),
             started_at: started_at.to_owned(),
@@ -125,7 +138,7 @@ impl Manifest {
         let run = u64::from_str_radix(&listing.run_id, 16)
             .map_err(|_| Error::usage("clean", format!("{:?} is no run", listing.run_id)))?;
         let keep = path.is_none();
-        let state = State { listing: Some(listing), path, keep, rank: None };
+        let state = State { listing: Some(listing), path, keep, ..State::default() };
         Ok(Self { run: AtomicU64::new(run), state: Mutex::new(state) })
     }
 }
@@ -182,7 +195,7 @@ impl Manifest {
     /// Changes what it lists, and has that on disk.
     fn change(&self, change: impl FnOnce(&mut Listing)) -> Result<(), Error> {
         let mut state = self.state();
-        let State { listing, path, keep, rank } = &mut *state;
+        let State { listing, path, keep, rank, served } = &mut *state;
         let Some(listing) = listing else { return Ok(()) };
         change(listing);
         if *keep {
@@ -203,13 +216,29 @@ impl Manifest {
                 directory_to_write()?.join(format!("{}{rank}.json", listing.run_id))
             }
         };
-        save(&place, listing).map_err(|error| {
+        let mut lasting = listing.clone();
+        lasting.made.values_mut().for_each(|made| name_stores(made, served));
+        save(&place, &lasting).map_err(|error| {
             Error::system("manifest", "cannot write down what this run is about to make", error)
                 .with("path", place.display())
                 .remedy("give it another directory: XDG_STATE_HOME")
         })?;
         *path = Some(place);
         Ok(())
+    }
+}
+
+/// Names the stores themselves, where a list names targets by which engines of the run serve them.
+fn name_stores(made: &mut Value, served: &[ServedStore]) {
+    match made {
+        Value::String(text) => {
+            if let Some(served) = served.iter().find(|served| served.target == *text) {
+                text.clone_from(&served.store);
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(|made| name_stores(made, served)),
+        Value::Object(all) => all.values_mut().for_each(|made| name_stores(made, served)),
+        _ => {}
     }
 }
 

@@ -33,6 +33,11 @@ impl SaidOptions {
         self.0.iter_mut().filter(|said| said.name == name).map(|said| &mut said.value).for_each(change);
     }
 
+    /// Forgets an option.
+    pub fn leave_out(&mut self, name: &str) {
+        self.0.retain(|said| said.name != name);
+    }
+
     pub(crate) fn note(&mut self, name: &str, value: &str, is_secret: bool) {
         self.0.push(SaidOption { name: name.to_owned(), value: value.to_owned(), is_secret });
     }

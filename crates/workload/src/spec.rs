@@ -196,6 +196,8 @@ pub struct Spec {
     pub clients: Vec<String>,
     /// Place of this process among the hosts that carry it out together; no option says it, the one that leads them does.
     pub place: Option<crate::plan::HostPlace>,
+    /// Stores of this machine among its targets that engines of the run serve; no option says it either.
+    pub served: Vec<crate::plan::ServedStore>,
     /// File with the secret shared with engines and masters.
     pub token_file: Option<PathBuf>,
     /// TLS for control, on loopback too; beyond it is always on.

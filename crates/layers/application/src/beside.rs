@@ -113,9 +113,9 @@ pub(crate) fn targets(on: &[String]) -> Result<Vec<Target>, Error> {
 pub(crate) fn make_absolute(on: &mut String, is_only: bool) {
     let absolute = |text: &str| {
         // What cannot be is refused where the value is read.
-        let Ok(Target { label, mut target }) = labels::parse(text.trim()) else { return text.to_owned() };
-        layer::make_absolute(&mut target);
-        label.map_or(target.clone(), |label| format!("{label}:{target}"))
+        let Ok(mut target) = labels::parse(text.trim()) else { return text.to_owned() };
+        layer::make_absolute(&mut target.target);
+        target.said()
     };
     *on = match is_only {
         true => on.split(',').map(absolute).collect::<Vec<_>>().join(","),

@@ -20,6 +20,7 @@ mod planning;
 mod progress;
 mod report;
 mod run;
+mod sharing;
 mod source;
 mod spec;
 mod stack;

@@ -226,8 +226,10 @@ pub(crate) fn stage_plan(
     Ok(plan)
 }
 
+/// Options for the record. What opens a door is no part of what is measured.
 fn named(options: &[(String, String)]) -> Vec<ParameterPlan> {
-    options.iter().map(|(name, value)| ParameterPlan { name: name.clone(), value: value.clone() }).collect()
+    let shown = options.iter().filter(|(name, _)| name != "token-file");
+    shown.map(|(name, value)| ParameterPlan { name: name.clone(), value: value.clone() }).collect()
 }
 
 /// One thread a process; of several hosts each has as many, and those of the last ones may have no process.
@@ -422,7 +424,9 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         }
         let unit = facts.granularity_bytes.max(1);
         let filled = set.log.filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
-        let is_cut = set.size_bytes_min != set.size_bytes_max
+        let is_odd = set.size_bytes_min != set.size_bytes_max
+            && !(set.size_bytes_min.is_multiple_of(unit) && set.size_step_bytes.is_multiple_of(unit));
+        let is_cut = is_odd
             || !filled.is_multiple_of(unit)
             || !set.size_bytes_max.is_multiple_of(unit)
             || !set.transfer_bytes.is_multiple_of(unit);
@@ -432,7 +436,7 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
                     "past the page cache, items of the set {} must be multiples of {unit} bytes",
                     set.name
                 ),
-                "use such a size, or leave out direct",
+                "use such a size, or a range of such sizes (cosmic-tagger: --set size=20KiB..40KiB/4KiB); or leave out direct",
             );
         }
     }

@@ -1,17 +1,20 @@
 //! Loads of applications: their stages, how they get ready, and their jobs.
 
+mod part;
+
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation};
-use gpu::{GpuWatch, WorkerNotes};
+use gpu::WorkerNotes;
 use layer::memory::{Attached, WorkerMemory, WorkerNeeds};
-use layer::observations::{CommitActivity, Observations};
+use layer::observations::CommitActivity;
+use layer::server::SharedStores;
 use layer::storage::Storage;
-use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, Tell};
-use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
+use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, StageContext};
+use runner::{GRACE_NS, Job, Opener, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
@@ -28,6 +31,7 @@ use crate::options::LAYER;
 use crate::plan::{AppPlan, StepPlan};
 use crate::planning::{self, Opening, PlannedApp};
 use crate::progress::Progress;
+use crate::sharing;
 use crate::source::{AppSource, expected_operations};
 use crate::staging::{Stager, Staging};
 use crate::trying::{Side, Trying};
@@ -62,6 +66,10 @@ impl Measured for Applications {
 
     fn ship(&self, spec: &mut Spec) {
         planning::ship(spec);
+    }
+
+    fn share_targets(&self, spec: &mut Spec, stores: &mut SharedStores) -> Result<(), Error> {
+        sharing::share(spec, stores)
     }
 
     fn commands(&self) -> Vec<layer::Command> {
@@ -354,7 +362,7 @@ impl LayerRun for AppRun {
             });
         }
         let (interrupt, tell) = (Arc::clone(&context.interrupt), context.tell);
-        Ok(Box::new(AppPart { ready, interrupt, tell, devices: Vec::new() }))
+        Ok(Box::new(part::AppPart { ready, interrupt, tell, devices: Vec::new() }))
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -439,59 +447,5 @@ impl Ready {
             grace_ns: GRACE_NS.saturating_add(compute_ns.unwrap_or(0)),
             ..Job::new(&plan.name, &plan.load, plan.classes(), open, Arc::clone(interrupt))
         }
-    }
-}
-
-/// Stages of applications that are ready to run.
-struct AppPart {
-    ready: Vec<Ready>,
-    interrupt: Arc<AtomicBool>,
-    tell: Tell,
-    /// Devices that buffers are on, stage by stage.
-    devices: Vec<Option<GpuWatch>>,
-}
-
-impl Part for AppPart {
-    fn jobs(&mut self) -> Vec<Job> {
-        self.ready.iter().map(|ready| ready.job(&self.interrupt)).collect()
-    }
-
-    fn begin(&mut self) -> Result<(), Error> {
-        let watch = |ready: &Ready| ready.plan.memory.gpu().and_then(|gpu| GpuWatch::begin(&gpu.devices));
-        self.devices = self.ready.iter().map(watch).collect();
-        Ok(())
-    }
-
-    fn stop(&mut self) -> u64 {
-        0
-    }
-
-    fn end(self: Box<Self>, mut outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
-        for (outcome, ready) in outcomes.iter_mut().zip(&self.ready) {
-            let plan = &ready.plan;
-            let mut notes = plan.notes.clone();
-            notes.extend(ready.storage.notes());
-            if !plan.left_out.is_empty() {
-                notes.push(format!("{} has no {}: left out", plan.engine, plan.left_out.join(", ")));
-            }
-            outcome.notes.splice(0..0, notes);
-        }
-        let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
-        let seen = outcomes.into_iter().zip(stages).map(|(mut outcome, (ready, watch))| {
-            let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
-            let mut utilisation = ready.meters.utilisation(&ready.plan);
-            if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
-                search.take(seen, tell);
-            }
-            if let (Some(trying), None) = (&ready.trying, &outcome.failure)
-                && let Some(profile) = layer::profile::of(&*ready.plan, &outcome.samples)
-            {
-                outcome.notes.extend(trying.take(profile, tell));
-            }
-            let commits = ready.commits();
-            let checkpoint = ready.times.take(&ready.plan, &outcome.samples, &ready.progress);
-            (outcome, Observations { gpu, utilisation, commits, checkpoint, ..machine.clone() })
-        });
-        seen.collect()
     }
 }

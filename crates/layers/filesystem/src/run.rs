@@ -9,15 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use driver::{Error, ErrorKind};
 use gpu::GpuWatch;
 use layer::observations::Observations;
+use layer::server::SharedStores;
 use layer::storage::{Storage, StorageNeeds};
 use layer::{
     DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
 };
 use ready::{Ready, begin_making};
 use runner::{Job, Outcome};
-use units::path_of;
+use units::{label_of, path_of};
 use workload::layers::LayerDef;
-use workload::plan::{PhasePlan, expand_ladder};
+use workload::options;
+use workload::plan::{HostTargets, PhasePlan, ServedStore, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
@@ -84,6 +86,28 @@ impl Measured for Filesystem {
 
     fn storage_hdf5(&self, spec: &Spec, hosts: u32) -> Result<String, Error> {
         storage::hdf5(spec, hosts)
+    }
+
+    fn shared_storage(&self, target: &str, stores: &mut SharedStores) -> Result<Option<ServedStore>, Error> {
+        crate::stores::shared(target, stores)
+    }
+
+    fn share_targets(&self, spec: &mut Spec, stores: &mut SharedStores) -> Result<(), Error> {
+        if spec.host_targets == Some(HostTargets::Own) {
+            return Ok(());
+        }
+        for target in &mut spec.targets {
+            if let Some(served) = crate::stores::shared(target, stores)? {
+                target.clone_from(&served.target);
+                spec.served.push(served);
+            }
+        }
+        if !spec.served.is_empty() {
+            let file = stores.token_file()?;
+            options::apply(spec, "token-file", &label_of(file.as_os_str()))
+                .map_err(|error| Error::usage("options", error.to_string()))?;
+        }
+        Ok(())
     }
 
     fn storage(

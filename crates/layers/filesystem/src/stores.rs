@@ -9,7 +9,9 @@ use std::time::Duration;
 use dfs::{FileKind, FileSystem, Inode, Options, Owner, Url};
 use driver::{Error, ErrorKind, Secret};
 use layer::MARK;
+use layer::server::SharedStores;
 use rustix::io::Errno;
+use workload::plan::ServedStore;
 
 use crate::drivers::Held;
 use crate::made::{trees_here, unseen};
@@ -46,6 +48,25 @@ pub(crate) fn check_pool(url: &str) -> Result<(), Error> {
 /// Whether a file system over objects lay in a pool of this machine that is not there any more.
 pub(crate) fn is_gone(url: &str) -> bool {
     matches!(url.parse(), Ok(Url::Vos { directory }) if !is_pool(&directory))
+}
+
+/// The URL by which several processes of this machine use the file system of a pool in a directory; none for another target.
+///
+/// # Errors
+/// A directory without a pool, and an engine that does not serve.
+pub(crate) fn shared(target: &str, stores: &mut SharedStores) -> Result<Option<ServedStore>, Error> {
+    if !is_store(target) {
+        return Ok(None);
+    }
+    let url: Url = target.parse()?;
+    check_directory(&url)?;
+    let Url::Vos { directory } = &url else { return Ok(None) };
+    let (directory, address) = stores.serve(target, directory)?;
+    let (pool, container) = (SharedStores::POOL.to_owned(), dfs::CONTAINER.to_owned());
+    Ok(Some(ServedStore {
+        store: Url::Vos { directory }.to_string(),
+        target: Url::Engine { address, pool, container }.to_string(),
+    }))
 }
 
 fn check_directory(url: &Url) -> Result<(), Error> {

@@ -15,7 +15,8 @@ use workload::help::Help;
 use workload::options::{self, OptionDef};
 use workload::spec::Spec;
 
-use crate::measured::{Phase, RunContext, Runs};
+use crate::list::Runs;
+use crate::measured::{Phase, RunContext};
 use crate::stage::Tell;
 
 /// A command that a layer brings besides the one that measures it.

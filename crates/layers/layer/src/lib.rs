@@ -5,6 +5,7 @@ mod device;
 pub mod hosts;
 mod identity;
 mod leftovers;
+mod list;
 mod machine;
 pub mod masters;
 mod measured;
@@ -27,10 +28,10 @@ pub use device::device_activity;
 pub use hosts::{HostLink, Hosts, Meeting, Met, Together};
 pub use identity::{FileIdentity, MARK, MadeFile, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
+pub use list::{Runs, add, all, find};
 pub use machine::MachineWatch;
 pub use measured::{
-    AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
-    add, all, find,
+    AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Seed,
 };
 pub use places::{make_absolute, settle_host_targets, settle_store_of_process};
 pub use service_policy::{NetworkPolicy, ServicePolicy};

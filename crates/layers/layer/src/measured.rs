@@ -3,20 +3,20 @@
 use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
 
 use driver::{Capabilities, Error, Registration, Secret};
 use serde_json::Value;
-use workload::layers::{Layer, LayerDef};
-use workload::plan::PhasePlan;
+use workload::layers::LayerDef;
+use workload::plan::{PhasePlan, ServedStore};
 use workload::random::derive_seed;
 use workload::spec::Spec;
 
 use crate::command::Command;
 use crate::hosts::Hosts;
 use crate::leftovers::Leftovers;
-use crate::server::EngineService;
+use crate::server::{EngineService, SharedStores};
 use crate::stack::{StackLoads, StackRequest, StackRowSpec, StackServed};
 use crate::stage::{Part, StageContext, Tell};
 use crate::storage::{Storage, StorageNeeds};
@@ -230,6 +230,27 @@ pub trait Measured: Sync {
         false
     }
 
+    /// The target by which several processes of this machine use one that a process has open alone: an engine of `stores` serves it. None where the
+    /// target is of several processes anyway.
+    ///
+    /// # Errors
+    /// A directory without a store, and an engine that does not serve.
+    fn shared_storage(
+        &self,
+        _target: &str,
+        _stores: &mut SharedStores,
+    ) -> Result<Option<ServedStore>, Error> {
+        Ok(None)
+    }
+
+    /// Has a spec use such targets by engines of `stores`, before it goes to several processes of this machine, where all of them use its targets.
+    ///
+    /// # Errors
+    /// As for [`Measured::shared_storage`], and options of a store that a process opens itself.
+    fn share_targets(&self, _spec: &mut Spec, _stores: &mut SharedStores) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The library that makes HDF5 files on the target of a spec of this layer, and its version. With more than one host, these have the files open
     /// together, as ranks of MPI.
     ///
@@ -415,80 +436,5 @@ pub trait LayerRun {
     /// Things that are left, or were not saved.
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
-    }
-}
-
-static ADDED: RwLock<Vec<&'static dyn Measured>> = RwLock::new(Vec::new());
-
-/// Adds a layer: its command, its options in job files and its plans in records are there from now on. One that is there already stays.
-pub fn add(layer: &'static dyn Measured) {
-    Layer::add(layer.definition());
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    if added.iter().all(|known| known.definition().name != layer.definition().name) {
-        added.push(layer);
-    }
-}
-
-/// The layers of this build, in the order in which they were added.
-#[must_use]
-pub fn all() -> Vec<&'static dyn Measured> {
-    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// The layer of this name.
-///
-/// # Errors
-/// Where this build has none.
-pub fn find(name: &str) -> Result<&'static dyn Measured, Error> {
-    all()
-        .into_iter()
-        .find(|layer| layer.definition().name == name)
-        .ok_or_else(|| Error::usage("plan", "this build does not measure the layer").with("layer", name))
-}
-
-/// The layers of one run, each from its first phase on.
-pub struct Runs {
-    context: RunContext,
-    runs: Vec<(&'static str, Box<dyn LayerRun>)>,
-}
-
-impl Runs {
-    /// No layer so far.
-    #[must_use]
-    pub fn new(context: RunContext) -> Self {
-        Self { context, runs: Vec::new() }
-    }
-
-    /// Surroundings of the run.
-    #[must_use]
-    pub fn context(&self) -> &RunContext {
-        &self.context
-    }
-
-    /// The state of the layer of this name.
-    ///
-    /// # Errors
-    /// Where this build has no such layer.
-    pub fn of(&mut self, name: &str) -> Result<&mut dyn LayerRun, Error> {
-        let at = match self.runs.iter().position(|(known, _)| *known == name) {
-            Some(at) => at,
-            None => {
-                let layer = find(name)?;
-                self.runs.push((layer.definition().name, layer.begin(&self.context)));
-                self.runs.len() - 1
-            }
-        };
-        Ok(&mut *self.runs[at].1)
-    }
-
-    /// Takes over the state of a layer that was begun already.
-    pub fn put(&mut self, name: &'static str, run: Box<dyn LayerRun>) {
-        self.runs.retain(|(known, _)| *known != name);
-        self.runs.push((name, run));
-    }
-
-    /// All of them, with the names of their layers.
-    pub fn all(&mut self) -> impl Iterator<Item = (&'static str, &mut (dyn LayerRun + 'static))> {
-        self.runs.iter_mut().map(|(name, run)| (*name, &mut **run))
     }
 }

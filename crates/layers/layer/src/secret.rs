@@ -68,6 +68,18 @@ fn of_bytes(bytes: &[u8], source: &str) -> Result<Secret, Error> {
     })
 }
 
+/// A random secret, written in one line.
+///
+/// # Errors
+/// When there are no random bytes.
+pub fn random_line() -> Result<String, Error> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .map_err(|error| Error::system("token", "cannot read random bytes", error))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// The content of a file that nobody but its owner may read; `what` is in it.
 ///
 /// # Errors

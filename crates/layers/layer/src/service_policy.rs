@@ -9,7 +9,7 @@ use workload::options;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
-use crate::measured::{all, find};
+use crate::list::{all, find};
 
 /// Placeholders of options whose values are paths.
 const PATH_VALUES: &[&str] = &["FILE", "DIR", "DIRECTORY", "PATH"];

@@ -13,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workload::spec::Spec;
 
-use crate::measured::{Measured, RunContext, all};
+use crate::list::all;
+use crate::measured::{Measured, RunContext};
 
 /// Call on a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

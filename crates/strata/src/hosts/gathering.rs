@@ -11,6 +11,7 @@ use fleet::{
     Sessions, Trust, listed_hosts, state_file,
 };
 use layer::masters::CONTROL_PORT;
+use layer::server::SharedStores;
 use layer::{SCHEMA_VERSION, secret};
 use report::record::HostRecord;
 use serde_json::Value;
@@ -86,6 +87,11 @@ pub(crate) fn gather(
     check_reached(&fleet, &labels)?;
     let described = describe(&fleet, &labels)?;
     let is_one_machine = are_one_machine(&described);
+    let mut stores = SharedStores::default();
+    let specs = &match locals.is_some() && is_one_machine && addresses.len() > 1 {
+        true => with_shared_targets(specs, &mut stores)?,
+        false => specs.to_vec(),
+    };
     let request = |specs: &[Spec]| request(specs, run, seed, addresses.len(), is_one_machine, !all_local);
     let requests = match &own {
         None => vec![request(specs)?; addresses.len()],
@@ -111,8 +117,29 @@ pub(crate) fn gather(
     let records = records(&addresses, &labels, &described);
     Ok((
         programme,
-        Leader { sessions, labels, records, goes_on, is_one_machine, apart, _crew: crew, _locals: locals },
+        Leader {
+            sessions,
+            labels,
+            records,
+            goes_on,
+            is_one_machine,
+            apart,
+            stores,
+            _crew: crew,
+            _locals: locals,
+        },
     ))
+}
+
+/// The specs, with engines of `stores` in place of stores that one process alone can have open. A spec of one host alone keeps its targets.
+fn with_shared_targets(specs: &[Spec], stores: &mut SharedStores) -> Result<Vec<Spec>, Error> {
+    let mut specs = specs.to_vec();
+    for spec in specs.iter_mut().filter(|spec| spec.host.is_none()) {
+        if let Ok(layer) = layer::find(spec.layer.name) {
+            layer.share_targets(spec, stores)?;
+        }
+    }
+    Ok(specs)
 }
 
 /// The first spec, whose hosts are those of all.

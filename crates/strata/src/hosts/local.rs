@@ -54,7 +54,7 @@ impl LocalHosts {
     /// # Errors
     /// A process that could not be started, or did not serve in time.
     pub(super) fn start(count: u32) -> Result<(Self, Vec<HostAddress>, Secret), Error> {
-        let token = token()?;
+        let token = layer::secret::random_line()?;
         let secret = Secret::new(token.as_bytes())
             .ok_or_else(|| Error::new(ErrorKind::Run, "hosts", "the random token is too short"))?;
         let mut all = Self(Vec::new());
@@ -100,15 +100,6 @@ impl Drop for LocalHosts {
             let _ = child.wait();
         }
     }
-}
-
-/// A random token that is written in one line.
-fn token() -> Result<String, Error> {
-    let mut bytes = [0; 32];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut bytes))
-        .map_err(|error| Error::system("hosts", "cannot read random bytes", error))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Lines of a process's output, read to its end by a thread of their own.
@@ -161,6 +152,5 @@ mod tests {
         drop(sender);
         let error = address(&lines, Instant::now() + LOOK).expect_err("it has ended").to_string();
         assert!(error.contains("ended before it served"), "{error}");
-        assert_eq!(token().unwrap().len(), 64);
     }
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use driver::{Clock as _, Error, ErrorKind, HostClock};
 use fleet::{ProgressReport, SessionProgress, Sessions, StageRequest, StageTasks};
 use layer::Seen;
+use layer::server::SharedStores;
 use report::record::{HostRecord, HostStart};
 use statistics::{Event, HostRole, MasterReport, Snapshot, join_hosts};
 use workload::plan::HostTargets;
@@ -103,7 +104,9 @@ pub(crate) struct Leader {
     is_one_machine: bool,
     /// Where each host carries out phases of its own.
     apart: Option<Apart>,
-    /// After the sessions, which end before them. First the crew: ranks of MPI take leave of each other, and the one that this process has started is
+    /// Stores of this machine that the hosts share. After the sessions, which end before them.
+    stores: SharedStores,
+    /// Likewise. First the crew: ranks of MPI take leave of each other, and the one that this process has started is
     /// waited for.
     _crew: Option<Crew>,
     _locals: Option<LocalHosts>,
@@ -157,7 +160,10 @@ impl Leader {
             goes_on &= gathered.only_hosts_failed;
             Ok((gathered.seen, gathered.starts))
         });
-        let phases = phases.collect::<Result<_, Error>>()?;
+        let mut phases = phases.collect::<Result<Vec<(Seen, Vec<HostStart>)>, Error>>()?;
+        for ((outcome, _), _) in &mut phases {
+            outcome.notes.extend(self.stores.notes());
+        }
         Ok(StageRan { begun, phases, goes_on })
     }
 

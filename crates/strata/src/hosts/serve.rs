@@ -87,7 +87,10 @@ impl SessionHost for ThisHost {
             policy.check_plans(&plans)?;
         }
         let number = Some(request.rank);
-        layers.manifest.begin_part(request.run, number, &request.started_at, programme.keep);
+        // A leader who may not touch every path does not say either that one was used.
+        let own = specs.iter().filter(|_| self.policy.is_none());
+        let served = own.flat_map(|spec| spec.served.iter().cloned()).collect();
+        layers.manifest.begin_part(request.run, number, &request.started_at, programme.keep, served);
         Ok(Box::new(PartOfRun { programme, layers, specs, done: Vec::new(), stop: Arc::clone(stop) }))
     }
 }

@@ -163,7 +163,4 @@ fn hosts_with_directories_of_their_own_do_the_whole_load_each() {
     assert!(text.contains("files of each host's own"), "{text}");
     let shared = scratch.measured(&format!("fs tree -t 1 --hosts local:2 {load}"));
     assert_eq!(class(&shared, 0, "stat").0, 8);
-    let refused = scratch.run("fs dfs+vos:pool --hosts local:2");
-    assert_eq!((refused.code, refused.stderr.lines().count()), (Some(2), 1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("engine://"), "{}", refused.stderr);
 }

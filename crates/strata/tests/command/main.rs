@@ -85,6 +85,7 @@ mod s3_parts;
 mod safety;
 mod seeds_network;
 mod service;
+mod shared_stores;
 mod side_by_side;
 mod signals;
 mod slow_file;

@@ -281,7 +281,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         ("--on a,missing", "needs a directory that is there"),
         ("--on a,,b", "one comma between each two"),
         ("--on a,b --keep", "--keep"),
-        ("--on a,vos:s --hosts local:2", "strata engine --pool POOL --dir DIR"),
+        ("--on a,vos:s --hosts local:2", "strata pool create vos:s"),
         ("--on a,b --hosts local:2 --host-targets own", "--host-targets shared"),
         ("--on a,b --passes 1", "passes"),
         ("--on a,b --target-options s3-endpoint=http://h:1", "no target of --on takes it"),

@@ -18,7 +18,7 @@ pub use content::{ContentChoice, ContentPlan, content, parse_content};
 pub use error::{Amount, PlanError, refuse};
 pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, expand_ladder, load};
 pub use master::MasterPlan;
-pub use place::{HostPlace, HostTargets};
+pub use place::{HostPlace, HostTargets, ServedStore};
 
 use crate::spec::{CoresPolicy, OnError, Spacing, Warmup};
 

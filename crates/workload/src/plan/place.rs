@@ -18,6 +18,16 @@ pub struct HostPlace {
     pub targets: HostTargets,
 }
 
+/// A store that one process alone can have open, and the target by which an engine of the run serves it to several of one machine. What these make is
+/// noted as made in the store: the engine ends with the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServedStore {
+    /// The store, as the processes would name it if each were alone: its path is absolute.
+    pub store: String,
+    /// The target that they use.
+    pub target: String,
+}
+
 /// Targets of hosts that carry out a run together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

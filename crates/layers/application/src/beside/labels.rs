@@ -20,6 +20,14 @@ impl Target {
     pub(crate) fn name(&self) -> String {
         self.label.clone().unwrap_or_else(|| without_password(&self.target))
     }
+
+    /// It, as `--on` takes it.
+    pub(crate) fn said(&self) -> String {
+        match &self.label {
+            Some(label) => format!("{label}:{}", self.target),
+            None => self.target.clone(),
+        }
+    }
 }
 
 /// Reads `TARGET` or `LABEL:TARGET`. A label begins with a letter, is none of the forms of targets, and stands before an absolute path, one that begins with a dot, or another form of a target.

@@ -187,6 +187,7 @@ mod tests {
                 by_item,
                 size_bytes_min: quads * 4,
                 size_bytes_max: quads * 4,
+                size_step_bytes: 1,
                 transfer_bytes: quads * 4,
                 space: Space { iterations, processes, items },
                 describes: None,

@@ -5,7 +5,7 @@ use layer::storage::ObjectFormat;
 
 use super::logs::{self, Kind};
 use super::parse::refused;
-use super::values::Values;
+use super::values::{Range, Values};
 use super::{AskedFormat, Description, Group, Quantity, Set, Step, Utilisation};
 use super::{checks, datasets, staging};
 use crate::operation::AppClass;
@@ -329,8 +329,8 @@ impl Resolver<'_> {
             })
         };
         let space = staging::space(&set.name, at, steps, writes)?;
-        let (min, max) = match (&set.size, is_index) {
-            (None, true) => (INDEX_VALUE_BYTES, INDEX_VALUE_BYTES),
+        let (min, max, step) = match (&set.size, is_index) {
+            (None, true) => (INDEX_VALUE_BYTES, INDEX_VALUE_BYTES, 1),
             (Some(size), false) => self.sizes(&set.name, size)?,
             (None, false) => {
                 return Err(refused(format!("the set {} has no size", set.name), "size = \"1MiB\""));
@@ -360,6 +360,7 @@ impl Resolver<'_> {
             by_item,
             size_bytes_min: min,
             size_bytes_max: max,
+            size_step_bytes: step,
             transfer_bytes: transfer,
             space,
             describes: describes.filter(|_| is_index),
@@ -372,19 +373,27 @@ impl Resolver<'_> {
         })
     }
 
-    fn sizes(&self, name: &str, size: &Quantity) -> Result<(u64, u64), Error> {
+    /// Smallest and largest item of a set, and how far their sizes are apart, in bytes: `SIZE`, `SIZE..SIZE` or `SIZE..SIZE/STEP`.
+    fn sizes(&self, name: &str, size: &Quantity) -> Result<(u64, u64, u64), Error> {
         let text = size.text();
         // The value of a parameter may be a range too.
         let text = self.values.word(&text).map_or(text.clone(), str::to_owned);
-        let (low, high) = text.split_once("..").unwrap_or((&text, &text));
+        let range = Range::of(&text);
         let bytes = |text: &str| self.values.number(&Quantity::Text(text.to_owned()));
-        let (low, high) = (bytes(low)?, bytes(high)?);
+        let (low, high) = (bytes(range.low)?, bytes(range.high)?);
+        let step = range.step.map_or(Ok(1), bytes)?;
+        if step == 0 || (high.saturating_sub(low)) % step != 0 {
+            return Err(refused(
+                format!("sizes of items of the set {name} are {step} bytes apart, from {low} to {high}"),
+                "a step that leads from the smallest to the largest, such as 20KiB..40KiB/4KiB",
+            ));
+        }
         if low == 0 || low > high {
             return Err(refused(
                 format!("items of the set {name} have {low} to {high} bytes"),
                 "sizes from 1 on, the smaller first",
             ));
         }
-        Ok((low, high))
+        Ok((low, high, step))
     }
 }

@@ -102,6 +102,25 @@ impl<'a> Values<'a> {
     }
 }
 
+/// The parts of `SIZE`, `SIZE..SIZE` or `SIZE..SIZE/STEP`: a range without a step takes every size.
+pub(super) struct Range<'a> {
+    pub(super) low: &'a str,
+    pub(super) high: &'a str,
+    pub(super) step: Option<&'a str>,
+}
+
+impl<'a> Range<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let Some((low, high)) = text.split_once("..") else {
+            return Self { low: text, high: text, step: None };
+        };
+        match high.split_once('/') {
+            Some((high, step)) => Self { low, high, step: Some(step) },
+            None => Self { low, high, step: None },
+        }
+    }
+}
+
 fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Error> {
     if !parameter.choices.is_empty() {
         let choices: Vec<(&str, ())> = parameter.choices.iter().map(|word| (word.as_str(), ())).collect();
@@ -113,14 +132,16 @@ fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Err
     };
     let (min, max) = (limit(&parameter.min, 0)?, limit(&parameter.max, u64::MAX)?);
     // The ends of a range are looked at like numbers.
-    let (low, high) = value.split_once("..").unwrap_or((value, value));
-    for text in [low, high] {
-        let number = number(text).map_err(|_| {
-            let accepted =
-                "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB";
+    let range = Range::of(value);
+    let read = |text: &str| {
+        number(text).map_err(|_| {
+            let accepted = "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB or 20KiB..40KiB/4KiB";
             refused(format!("{name}={value} is no number"), accepted)
-        })?;
-        parse_u64_in(name, &number.to_string(), min..=max).map_err(usage)?;
+        })
+    };
+    for text in [range.low, range.high] {
+        parse_u64_in(name, &read(text)?.to_string(), min..=max).map_err(usage)?;
     }
+    range.step.map_or(Ok(1), read)?;
     Ok(())
 }

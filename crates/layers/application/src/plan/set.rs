@@ -55,6 +55,15 @@ impl Space {
     }
 }
 
+fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(number: &u64) -> bool {
+    *number == 1
+}
+
 /// A set of objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetPlan {
@@ -70,6 +79,9 @@ pub struct SetPlan {
     pub size_bytes_min: u64,
     /// Largest item, in bytes: the distance of items in an object.
     pub size_bytes_max: u64,
+    /// Items between these have sizes this many bytes apart.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub size_step_bytes: u64,
     /// Most bytes that one call moves.
     pub transfer_bytes: u64,
     /// Numbers of its items.
@@ -173,7 +185,8 @@ impl SetPlan {
         if range == 0 {
             return self.size_bytes_max;
         }
-        self.size_bytes_min + units::random::mix64(item ^ 0x5bd1_e995) % (range + 1)
+        let step = self.size_step_bytes.max(1);
+        self.size_bytes_min + units::random::mix64(item ^ 0x5bd1_e995) % (range / step + 1) * step
     }
 
     /// Bytes of all items, about where sizes differ.

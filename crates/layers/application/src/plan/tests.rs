@@ -10,6 +10,7 @@ fn set(layout: Layout, by_item: bool) -> SetPlan {
         by_item,
         size_bytes_min: 10,
         size_bytes_max: 10,
+        size_step_bytes: 1,
         transfer_bytes: 10,
         space: Space { iterations: 3, processes: 2, items: 4 },
         describes: None,
@@ -47,6 +48,9 @@ fn sizes_follow_from_numbers_and_stay_in_their_range() {
     let sizes: Vec<u64> = (0..1000).map(|item| set.size(item)).collect();
     assert_eq!((sizes.iter().min(), sizes.iter().max()), (Some(&20), Some(&40)));
     assert_eq!(sizes[7], set.size(7));
+    let set = SetPlan { size_step_bytes: 5, ..set };
+    let sizes: std::collections::BTreeSet<u64> = (0..1000).map(|item| set.size(item)).collect();
+    assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [20, 25, 30, 35, 40]);
 }
 
 #[test]

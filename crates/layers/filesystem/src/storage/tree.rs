@@ -186,8 +186,9 @@ impl Tree {
     pub(super) fn remove(&self, place: &Root) -> Result<(), Error> {
         let mut is_made = self.is_made.lock().unwrap_or_else(PoisonError::into_inner);
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *is_made) {
+        if *is_made {
             remove(&made, place, &self.run_id())?;
+            *is_made = false;
         }
         if listed(&self.journal.noted(JOURNAL_KEY))?.is_empty() {
             return Ok(());
@@ -215,17 +216,26 @@ fn remove(tree: &MadeTree, place: &Root, run_id: &str) -> Result<u64, Error> {
     }
 }
 
-fn is_own(tree: &MadeTree, top: &Path, run_id: &str) -> bool {
-    let Ok(metadata) = std::fs::symlink_metadata(top) else { return false };
+/// Whether a directory is there and the run's own.
+///
+/// # Errors
+/// When it cannot be looked at: it may be there.
+fn is_own(tree: &MadeTree, top: &Path, run_id: &str) -> Result<bool, Error> {
+    let metadata = match std::fs::symlink_metadata(top) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed("cannot look at the directory of the run", top)(error)),
+    };
     if let Some(identity) = tree.identity {
-        return identity == identity_of(&metadata);
+        return Ok(identity == identity_of(&metadata));
     }
     let mut mark = [0; 64];
-    rustix::fs::lgetxattr(top, MARK, &mut mark[..]).is_ok_and(|length| mark[..length] == *run_id.as_bytes())
+    let length = rustix::fs::lgetxattr(top, MARK, &mut mark[..]);
+    Ok(length.is_ok_and(|length| mark[..length] == *run_id.as_bytes()))
 }
 
 fn remove_path(tree: &MadeTree, top: &Path, run_id: &str) -> Result<u64, Error> {
-    if !is_own(tree, top, run_id) {
+    if !is_own(tree, top, run_id)? {
         return Ok(0);
     }
     let mut removed = 0;
@@ -276,9 +286,16 @@ fn remove_directory(directory: &Path) -> Result<bool, Error> {
 
 fn remove_in_store(tree: &MadeTree, store: &Arc<dyn FileSystem>, run_id: &str) -> Result<u64, Error> {
     let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
-    let Ok(top) = root.below(tree.top.as_bytes()) else { return Ok(0) };
-    if !store.xattr(top.inode, MARK.as_bytes()).is_ok_and(|mark| mark == run_id.as_bytes()) {
-        return Ok(0);
+    // A store that cannot be reached may hold it still.
+    let failed = failed_in_store("cannot look at the directory of the run", &tree.top);
+    let top = match root.below(tree.top.as_bytes()) {
+        Err(Errno::NOENT) => return Ok(0),
+        found => found.map_err(&failed)?,
+    };
+    match store.xattr(top.inode, MARK.as_bytes()) {
+        Ok(mark) if mark == run_id.as_bytes() => {}
+        Ok(_) | Err(Errno::NODATA) => return Ok(0),
+        Err(errno) => return Err(failed(errno)),
     }
     let mut removed = 0;
     for (name, _) in &tree.sets {

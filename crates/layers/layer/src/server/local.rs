@@ -19,7 +19,7 @@ const END_WAIT: Duration = Duration::from_secs(15);
 pub struct LocalRequest<'a> {
     /// How its endpoints are reached.
     pub provider: &'a str,
-    /// Its targets.
+    /// Its targets; 0 with a pool: as many as that has.
     pub targets: u32,
     /// Processors of its service threads; not pinned when empty.
     pub cores: Vec<u32>,
@@ -53,9 +53,11 @@ impl LocalEngine {
         command
             .args(["engine", "--until-stdin-closes", "--no-attach-info", "--listen", "127.0.0.1:0"])
             .args(["--interface", "lo", "--provider", request.provider, "--poll", poll_word(request.poll)])
-            .args(["--targets", &request.targets.to_string()])
             .args(["--message-size-max", &request.payload_bytes_max.max(1 << 20).to_string()])
             .args(["--bulk-size-max", &request.payload_bytes_max.max(256 << 20).to_string()]);
+        if request.targets > 0 || request.pool.is_none() {
+            command.args(["--targets", &request.targets.to_string()]);
+        }
         if !request.cores.is_empty() {
             let cores: Vec<String> = request.cores.iter().map(ToString::to_string).collect();
             command.args(["--cores", &cores.join(",")]);

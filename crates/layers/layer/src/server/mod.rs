@@ -4,9 +4,11 @@ pub mod background;
 mod local;
 mod options;
 mod service;
+mod shared;
 mod spec;
 
 pub use local::{LocalEngine, LocalRequest, split_cores};
 pub use options::ENGINE;
 pub use service::{EngineService, Served};
+pub use shared::SharedStores;
 pub use spec::EngineSpec;

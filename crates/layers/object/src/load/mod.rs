@@ -13,11 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
+use layer::server::SharedStores;
 use layer::storage::{Storage, StorageNeeds};
 use layer::{DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, StageContext};
-use units::path_of;
+use units::{label_of, path_of};
+use vos::Pool;
 use workload::layers::LayerDef;
-use workload::plan::{PhasePlan, expand_ladder};
+use workload::plan::{PhasePlan, ServedStore, expand_ladder};
 use workload::spec::Spec;
 
 use leftovers::InStores;
@@ -82,6 +84,20 @@ impl Measured for Objects {
 
     fn serves_storage(&self, target: &str) -> bool {
         crate::backend::driver_of(target).is_ok()
+    }
+
+    fn shared_storage(&self, target: &str, stores: &mut SharedStores) -> Result<Option<ServedStore>, Error> {
+        let Some(directory) = directory_of(target).map(path_of) else { return Ok(None) };
+        if !Pool::exists(&directory) {
+            return Err(Error::usage("object", "there is no pool in the directory")
+                .with("directory", directory.display())
+                .remedy(format!("make one: strata pool create vos:{}", directory.display())));
+        }
+        let (directory, address) = stores.serve(target, &directory)?;
+        Ok(Some(ServedStore {
+            store: format!("vos:{}", label_of(directory.as_os_str())),
+            target: format!("engine://{address}/{}", SharedStores::POOL),
+        }))
     }
 
     fn storage(
