@@ -307,18 +307,13 @@ impl Session {
         let Self { record, output, due, view, phase_count, ends_at, layers, interrupt, leader, .. } = self;
         let number = (record.phases.len() + 1, *phase_count);
         if let Some(leader) = leader {
-            let mut is_noted = false;
-            let mut show = |event: &Event<'_>| {
-                if interrupt.load(Ordering::Relaxed) && !std::mem::replace(&mut is_noted, true) {
-                    // A launcher kills all ranks soon after its signal, also where one is in a call of MPI that does not come back.
-                    output.save_stopped(record, "interrupted");
-                }
-                match event {
-                    Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
-                    event => view.event(event),
-                }
+            let mut show = |event: &Event<'_>| match event {
+                Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
+                event => view.event(event),
             };
-            return leader.stage(stage, &mut show, interrupt);
+            // A launcher kills all ranks soon after its signal, also where one is in a call of MPI that does not come back.
+            let mut note_interrupt = || output.save_stopped(record, "interrupted");
+            return leader.stage(stage, &mut show, (interrupt, &mut note_interrupt));
         }
         let shown = RefCell::new(&mut *view);
         let progress = |name: &str, share: f64| shown.borrow_mut().event(&Event::Preparing(name, share));

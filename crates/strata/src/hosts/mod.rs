@@ -9,7 +9,7 @@ mod messages;
 mod serve;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use driver::{Clock as _, Error, ErrorKind, HostClock};
@@ -113,7 +113,8 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Runs a stage on all hosts. `show` takes events for the live view.
+    /// Runs a stage on all hosts. `show` takes events for the live view; what goes with `interrupt` is called once it is raised, before the hosts
+    /// have ended.
     ///
     /// # Errors
     /// When it could not begin on any host.
@@ -121,7 +122,7 @@ impl Leader {
         &mut self,
         stage: &[Planned],
         show: &mut dyn FnMut(&Event<'_>),
-        interrupt: &Arc<AtomicBool>,
+        (interrupt, note_interrupt): (&Arc<AtomicBool>, &mut dyn FnMut()),
     ) -> Result<StageRan, Error> {
         let is_shared = |planned: &Planned| {
             planned.plan.load().place.is_some_and(|place| place.targets == HostTargets::Shared)
@@ -134,7 +135,13 @@ impl Leader {
         let first_alone = stage.iter().any(is_shared) && !stage.iter().any(meets);
         let request = StageRequest { tasks, first_alone };
         let labels = &self.labels;
-        let mut observe = |progress: &[SessionProgress<'_>]| show_progress(progress, labels, show);
+        let mut is_noted = false;
+        let mut observe = |progress: &[SessionProgress<'_>]| {
+            if interrupt.load(Ordering::Relaxed) && !std::mem::replace(&mut is_noted, true) {
+                note_interrupt();
+            }
+            show_progress(progress, labels, show);
+        };
         let mut outcome = self.sessions.stage(&request, &mut observe, interrupt)?;
         for (end, record) in outcome.hosts.iter_mut().zip(&self.records) {
             end.failure = end.failure.take().map(|failure| named(&failure, record));

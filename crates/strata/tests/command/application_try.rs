@@ -68,10 +68,36 @@ fn the_remedy_for_the_largest_part_runs_in_turns_with_the_load_as_it_was() {
     assert_eq!(names_in(disk.path()), Vec::<String>::new());
 }
 
+/// Calls of a class in all phases of a record.
+fn calls(record: &Value, name: &str) -> u64 {
+    let phases = record["phases"].as_array().unwrap().iter();
+    let classes = phases.flat_map(|phase| phase["summary"]["classes"].as_array().unwrap());
+    classes.filter(|class| class["class"] == name).map(|class| class["operations"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn habits_of_fdb_hammer_cost_the_calls_that_they_say() {
+    let scratch = Scratch::new();
+    let small = "--steps 2 --size 4KiB --levels 2 --params 5 --writers 3 --readers 2";
+    for (pattern, processes) in [("A", 2), ("B", 1)] {
+        let run = |set: &str| {
+            let record = scratch
+                .measured(&format!("app fdb-hammer vos:store {small} --pattern {pattern} --set {set}"));
+            ["open-container", "stat", "list", "get"].map(|name| calls(&record, name))
+        };
+        assert_eq!(run("container=process"), [3 + 2, 0, 0, 60], "{pattern}");
+        // Of pattern A the readers come when the writers are gone.
+        assert_eq!(run("container=shared,sizes=asked"), [processes, 60, 0, 60], "{pattern}");
+        assert_eq!(run("lookup=list"), [3 + 2, 0, 2 * 2, 60], "{pattern}");
+    }
+    let ended = scratch.run("app fdb-hammer vos:store --set sizes=guessed");
+    assert!(ended.code == Some(2) && ended.stderr.contains("known"), "{}", ended.stderr);
+}
+
 #[test]
 fn remedies_are_those_of_the_application_and_never_what_was_run() {
     let scratch = Scratch::new();
-    let small = "--steps 2 --size 4KiB --levels 2 --params 5 --passes 2";
+    let small = "--steps 2 --size 4KiB --levels 2 --params 5 --passes 2 --set container=shared";
     let record = scratch.measured(&format!("app fdb-hammer vos:store {small} --try"));
     assert_eq!(sides(&record).last().unwrap().0, "index=process");
     assert_eq!(record["phases"].as_array().unwrap().len(), 2 + 2 * 2 * 2);

@@ -239,7 +239,7 @@ pub struct Step {
     /// Calls at the beginning of each iteration.
     #[serde(default)]
     pub begin: Vec<String>,
-    /// Calls on each item: `CALL SET`, with ` every N` for every Nth alone.
+    /// Calls on each item: `CALL SET`, with ` every N` for every Nth alone, and ` when NAME=VALUE` where a parameter has that value alone.
     #[serde(default)]
     pub each: Vec<String>,
     /// Calls at the end of each iteration.

@@ -213,10 +213,11 @@ impl Resolver<'_> {
     fn calls(&self, step: &str, texts: &[String], compute_ns: u64) -> Result<Vec<CallPlan>, Error> {
         let mut calls = Vec::new();
         for text in texts {
-            let accepted =
-                "a call and its set, such as \"write field\", \"allocate-ids every 100\", \"compute\"";
+            let accepted = "a call and its set, such as \"write field\", \"allocate-ids every 100\", \"stat field when sizes=asked\", \"compute\"";
             let unknown = || refused(format!("{step}: {text:?} is no call"), accepted);
-            let mut words = text.split_whitespace();
+            let (call, condition) =
+                text.split_once(" when ").map_or((&**text, None), |(call, when)| (call, Some(when)));
+            let mut words = call.split_whitespace();
             let class = words.next().and_then(AppClass::named).ok_or_else(unknown)?;
             let mut set = 0;
             if class.has_set() {
@@ -235,7 +236,9 @@ impl Resolver<'_> {
             if every == 0 {
                 return Err(unknown());
             }
-            if class != AppClass::Compute || compute_ns > 0 {
+            let is_made =
+                condition.map_or(Ok(true), |condition| self.values.holds(Some(&condition.to_owned())))?;
+            if is_made && (class != AppClass::Compute || compute_ns > 0) {
                 calls.push(CallPlan { class, set: set as u16, every });
             }
         }

@@ -63,7 +63,7 @@ impl<'a> Values<'a> {
         self.all.iter().map(|(name, _, value)| plan(name, value)).collect()
     }
 
-    fn holds(&self, when: Option<&String>) -> Result<bool, Error> {
+    pub(super) fn holds(&self, when: Option<&String>) -> Result<bool, Error> {
         let Some(text) = when else { return Ok(true) };
         let mut holds = true;
         for condition in text.split(',') {
