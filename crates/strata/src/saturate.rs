@@ -157,7 +157,26 @@ impl Climb<'_> {
         let threads = step.plan.load().threads.saturating_mul(2);
         let threads_max = cores.saturating_mul(4).max(threads);
         Ok(self.along(session, &best, Raised::Threads, threads, threads_max)?
-            && self.refine(session, &best, Raised::Threads, &best_at)?)
+            && self.refine(session, &best, Raised::Threads, &best_at)?
+            && self.refine_last(session, step)?)
+    }
+
+    /// Refines the knee of all rungs together: a peak with more threads may have moved it up a doubling of the depth.
+    fn refine_last(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
+        let masters = step.plan.masters().max(1) as f64;
+        for _ in 0..REFINED_MAX {
+            let (all, options) = (points(session, &self.climbed), KneeOptions::default());
+            let Some(knee) = find_knee(&all, &options) else { break };
+            let threads = session.record.phases[self.climbed[knee.index]].plan.load().threads;
+            let Some(depth) = refine_knee(&all, &options, masters * f64::from(threads)) else { break };
+            let mut base = step.clone();
+            base.phase.plan.load_mut().threads = threads;
+            self.refined.push(session.record.phases.len());
+            if !self.measure(session, &base, Raised::Depth, depth)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Measures an open loop at this per cent of the highest rate, with the threads and the depth that reached it and the limit of the
