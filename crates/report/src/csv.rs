@@ -4,6 +4,7 @@
 mod tests;
 
 use csv::{Terminator, WriterBuilder};
+use layer::observations::{CheckpointBlocking, CommitActivity};
 use statistics::{ClassSummary, LatencySummary, OriginSummary, PartSummary, by_origin};
 
 use crate::record::{HostRecord, PhaseRecord, Record};
@@ -25,6 +26,19 @@ impl Row<'_> {
 
     fn of_phase(&self, figure: Option<f64>) -> String {
         number(figure.filter(|_| self.is_total))
+    }
+
+    /// A time of a checkpoint of the phase.
+    fn of_blocking(&self, time_ns: fn(&CheckpointBlocking) -> Option<u64>) -> String {
+        let seen = self.phase.observations.checkpoint.as_ref();
+        let blocking = seen.and_then(|seen| seen.blocking.as_ref()).filter(|_| self.is_total);
+        blocking.and_then(time_ns).map_or_else(String::new, |time_ns| time_ns.to_string())
+    }
+
+    /// A count of the commits of the phase.
+    fn of_commits(&self, count: fn(&CommitActivity) -> u64) -> String {
+        let seen = self.phase.observations.commits.as_ref().filter(|_| self.is_total);
+        seen.map_or_else(String::new, |seen| count(seen).to_string())
     }
 }
 
@@ -125,6 +139,12 @@ const COLUMNS: &[Column] = &[
         row.of_phase(row.phase.observations.utilisation.as_ref().map(|seen| seen.samples_per_second))
     }),
     own!("pass"),
+    ("blocking_ns", |row| row.of_blocking(|seen| Some(seen.blocking_ns))),
+    ("copy_ns", |row| row.of_blocking(|seen| seen.is_async.then_some(seen.copy_ns))),
+    ("stall_ns", |row| row.of_blocking(|seen| seen.is_async.then_some(seen.stall_ns))),
+    ("flush_ns", |row| row.of_blocking(|seen| seen.flush_ns)),
+    ("commits", |row| row.of_commits(|seen| seen.commits)),
+    ("syncs", |row| row.of_commits(|seen| seen.syncs)),
 ];
 
 /// Columns of the table by pair.

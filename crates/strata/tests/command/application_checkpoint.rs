@@ -50,6 +50,27 @@ fn files_of(data: &Path) -> Option<PathBuf> {
 }
 
 #[test]
+fn times_of_checkpoints_stand_in_csv_too() {
+    let scratch = scratch();
+    for flush in ["sync", "async"] {
+        let record = scratch.measured(&format!("app checkpoint data {SMALL},flush={flush} --csv table.csv"));
+        let table = fs::read_to_string(scratch.join("table.csv")).unwrap();
+        let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let header = lines.next().unwrap();
+        let rows: Vec<_> = lines.collect();
+        let at = |name: &str| header.iter().position(|column| *column == name).unwrap();
+        let seen = blocking(&record);
+        for name in ["blocking_ns", "copy_ns", "stall_ns", "flush_ns"] {
+            let told: Vec<&str> =
+                rows.iter().map(|row| row[at(name)]).filter(|text| !text.is_empty()).collect();
+            let is_there = flush == "async" || name == "blocking_ns";
+            let expected = if is_there { vec![ns(seen, name).to_string()] } else { Vec::new() };
+            assert_eq!(told, expected, "{flush} {name}: {table}");
+        }
+    }
+}
+
+#[test]
 fn what_is_flushed_aside_is_what_ranks_would_have_written() {
     let scratch = scratch();
     for files in ["rank", "one"] {
