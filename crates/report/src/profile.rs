@@ -61,7 +61,7 @@ pub fn block(page: &mut Page, phase: &PhaseRecord) {
     if profile.groups.iter().any(|group| group.is_shared) {
         page.field("shared", shared_words(phase.plan.load()), Style::Plain);
     }
-    for line in expensive(profile, view.profile_remedies()) {
+    for line in expensive(profile, view.profile_remedies(), &|group| phase.plan.works_behind(group)) {
         page.field("expensive", &line, Style::Doubt);
     }
 }
@@ -161,11 +161,16 @@ fn line(group: &GroupProfile, remedy: &ProfileRemedy) -> Option<String> {
     })
 }
 
-/// One line for each part that is large and has a remedy, the largest share of each group first.
-fn expensive(profile: &Profile, remedies: &[ProfileRemedy]) -> Vec<String> {
+/// One line for each part that is large and has a remedy, the largest share of each group first. Waiting costs nothing in groups that work behind others.
+fn expensive(
+    profile: &Profile,
+    remedies: &[ProfileRemedy],
+    works_behind: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for group in &profile.groups {
-        for part in by_share(group) {
+        let is_loss = |part: &&ProfilePart| part.name != "wait" || !works_behind(&group.name);
+        for part in by_share(group).into_iter().filter(is_loss) {
             let of_part = remedies.iter().filter(|remedy| remedy.part == part.name);
             lines.extend(of_part.filter_map(|remedy| line(group, remedy)));
         }
@@ -209,13 +214,23 @@ mod tests {
             ProfileRemedy { part: "stat", against: None, text: "an index with sizes" },
             ProfileRemedy { part: "sync", against: Some(("write", 0.5)), text: "sync once" },
         ];
-        let told = |parts: &[(&str, u64, u64)]| expensive(&Profile { groups: vec![group(parts)] }, REMEDIES);
+        let told = |parts: &[(&str, u64, u64)]| {
+            expensive(&Profile { groups: vec![group(parts)] }, REMEDIES, &|_| false)
+        };
         let lines = told(&[("put", 100, 40), ("write", 100, 58), ("stat", 100, 2)]);
         assert_eq!(lines, ["writers: put takes 40.0 % of the time; an index each"]);
         let rare = told(&[("sync", 1, 50), ("write", 100, 50)]);
         assert!(rare.is_empty(), "one sync for many writes is as it should be: {rare:?}");
         assert_eq!(told(&[("sync", 100, 50), ("write", 100, 50)]).len(), 1);
         assert!(told(&[("sync", 100, 100)]).is_empty(), "a load of syncs alone measures them on purpose");
+    }
+
+    #[test]
+    fn waiting_is_no_loss_of_those_who_work_behind_others() {
+        const WAIT: &[ProfileRemedy] = &[ProfileRemedy { part: "wait", against: None, text: "shift work" }];
+        let profile = Profile { groups: vec![group(&[("wait", 9, 90), ("write", 1, 10)])] };
+        assert_eq!(expensive(&profile, WAIT, &|_| false).len(), 1);
+        assert!(expensive(&profile, WAIT, &|group| group == "writers").is_empty());
     }
 
     #[test]

@@ -395,6 +395,18 @@ impl LayerPlan for AppPlan {
         self.process(self.load.worker(worker)).map(|(group, _)| group)
     }
 
+    /// Processes that write what others have staged.
+    fn works_behind(&self, group: &str) -> bool {
+        let staged: Vec<(usize, u16)> = self.staged().collect();
+        let writes_staged = |at: usize, group: &GroupPlan| {
+            let mut calls = group.steps.iter().flat_map(StepPlan::calls);
+            calls.any(|call| {
+                call.class.writes() && staged.iter().any(|(by, set)| *by != at && *set == call.set)
+            })
+        };
+        self.groups.iter().enumerate().any(|(at, one)| one.name == group && writes_staged(at, one))
+    }
+
     fn is_busy_on_purpose(&self) -> bool {
         let is_busy = |step: &StepPlan| step.compute_ns > 0 && step.compute_with == ComputeWith::Busy;
         self.is_in_process || self.groups.iter().flat_map(|group| &group.steps).any(is_busy)

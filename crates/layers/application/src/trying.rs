@@ -6,11 +6,12 @@ use driver::Error;
 use layer::observations::Profile;
 use layer::profile::EXPENSIVE_SHARE_MIN;
 use layer::{Planning, RunContext, Tell};
-use workload::plan::LoadPlan;
+use workload::plan::{LayerPlan as _, LoadPlan};
 use workload::spec::Spec;
 
 use crate::beside::{BesidePlan, TriedRemedy};
 use crate::description::{RemedyValue, remedies};
+use crate::operation::AppClass;
 use crate::plan::AppPlan;
 use crate::planning::Opening;
 use crate::spec::AppSpec;
@@ -114,8 +115,14 @@ impl Trying {
     /// The remedy for the largest part of the time that has one.
     fn choice(&self, state: &State) -> Option<(TriedRemedy, &Side)> {
         let mut largest: Option<(TriedRemedy, &Side)> = None;
-        for group in state.profiles.iter().flat_map(|profile| &profile.groups) {
+        let stages = state.profiles.iter().zip(&self.as_it_is.plans);
+        for (group, plan) in
+            stages.flat_map(|(profile, plan)| profile.groups.iter().map(move |group| (group, plan)))
+        {
             for part in &group.parts {
+                if part.name == AppClass::Wait.name() && plan.works_behind(&group.name) {
+                    continue;
+                }
                 let share_fraction = group.share_of(part);
                 let is_larger = largest.as_ref().is_none_or(|(one, _)| share_fraction > one.share_fraction);
                 let remedy = self.remedies.iter().find(|(remedy, _)| remedy.part == part.name);

@@ -71,6 +71,16 @@ fn times_of_checkpoints_stand_in_csv_too() {
 }
 
 #[test]
+fn the_idle_time_of_flushers_is_no_loss() {
+    let scratch = scratch();
+    let ended =
+        scratch.run("app checkpoint data --size 300KiB --steps 3 --set compute=100ms,flush=async --profile");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("flushers: ") && ended.stdout.contains("wait "), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("flushers: wait takes"), "{}", ended.stdout);
+}
+
+#[test]
 fn what_is_flushed_aside_is_what_ranks_would_have_written() {
     let scratch = scratch();
     for files in ["rank", "one"] {

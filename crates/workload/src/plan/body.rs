@@ -163,6 +163,11 @@ pub trait LayerPlan: AnyPlan {
         Some(0)
     }
 
+    /// Whether a group works behind the others: what it waits for holds nobody back.
+    fn works_behind(&self, _group: &str) -> bool {
+        false
+    }
+
     /// Whether it keeps processors busy by its nature: memory, the tool itself, workers that ask again and never sleep.
     fn is_busy_on_purpose(&self) -> bool {
         false
