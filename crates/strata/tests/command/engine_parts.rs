@@ -201,11 +201,11 @@ fn a_slow_drive_is_the_servers_own_work() {
 fn a_server_that_stands_still_has_the_request_in_its_queue() {
     let site = Site::new();
     let words = format!(
-        "object engine://{}/tank/c {GETS} --time 2s --rate 50 --split-latency --json record.json",
+        "object engine://{}/tank/c {GETS} --time 4s --rate 50 --split-latency --json record.json",
         site.address
     );
     let running = site.scratch.start(&words);
-    std::thread::sleep(Duration::from_millis(1200));
+    std::thread::sleep(Duration::from_millis(2000));
     site.engine.signal(rustix::process::Signal::STOP);
     std::thread::sleep(Duration::from_millis(500));
     site.engine.signal(rustix::process::Signal::CONT);
