@@ -93,6 +93,9 @@ pub struct PoolFacts {
     /// Space of it, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<PoolUsage>,
+    /// The engine tells the times of requests in their replies ([`rpc::wire::flag::TIMED`]); engines of older versions say nothing of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_times: bool,
 }
 
 impl PoolFacts {
@@ -104,6 +107,7 @@ impl PoolFacts {
             durable_by: pool.durable_by(),
             findings: pool.findings().to_vec(),
             usage: None,
+            tells_times: false,
         }
     }
 }

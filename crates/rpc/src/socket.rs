@@ -19,6 +19,8 @@ pub struct TcpState {
     pub retransmits: u64,
     /// Smoothed round-trip time in nanoseconds; the kernel keeps microseconds.
     pub round_trip_ns: u64,
+    /// Shortest round trip that it saw; none where it saw none.
+    pub round_trip_min_ns: Option<u64>,
     /// Mean deviation of the round-trip time in nanoseconds.
     pub round_trip_variance_ns: u64,
     /// Congestion window in packets.
@@ -98,10 +100,70 @@ pub fn state(stream: &TcpStream) -> io::Result<TcpState> {
     Ok(TcpState {
         retransmits: u64::from(info.tcpi_total_retrans),
         round_trip_ns: u64::from(info.tcpi_rtt) * 1000,
+        // All bits set: it has not seen any.
+        round_trip_min_ns: Some(u64::from(info.tcpi_min_rtt) * 1000)
+            .filter(|_| !matches!(info.tcpi_min_rtt, 0 | u32::MAX)),
         round_trip_variance_ns: u64::from(info.tcpi_rttvar) * 1000,
         congestion_window_packets: packets,
         congestion_window_bytes: packets * u64::from(info.tcpi_snd_mss),
     })
+}
+
+/// Has the kernel say when it got what is read from a stream ([`receive_with_age`]).
+///
+/// # Errors
+/// When the kernel does not.
+pub(crate) fn tell_ages(stream: &TcpStream) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option is an int, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Memory for what the kernel says beside the bytes, aligned as it wants it.
+#[repr(C, align(8))]
+struct Beside([u8; 64]);
+
+/// Reads what has come of a stream that [`tell_ages`] was asked of, without waiting: bytes, and for how long the kernel had the last of them, in
+/// nanoseconds; 0 where it does not say.
+///
+/// # Errors
+/// Those of `recvmsg`.
+pub(crate) fn receive_with_age(stream: &TcpStream, room: &mut [u8]) -> Result<(usize, u64), Errno> {
+    let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+    let mut beside = Beside([0; 64]);
+    // SAFETY: all-zero is a valid msghdr.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+    (message.msg_control, message.msg_controllen) = (beside.0.as_mut_ptr().cast(), beside.0.len() as _);
+    // SAFETY: the kernel writes into the room and beside it, no more than their lengths, which outlive the call.
+    let bytes = unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
+    let Ok(bytes) = usize::try_from(bytes) else {
+        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
+    };
+    // SAFETY: the kernel has written as many whole entries as it says; one of this type has a timespec as its data, which need not be aligned.
+    let came = unsafe {
+        let entry = libc::CMSG_FIRSTHDR(&raw const message);
+        let is_time = !entry.is_null()
+            && ((*entry).cmsg_level, (*entry).cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+        is_time.then(|| libc::CMSG_DATA(entry).cast::<libc::timespec>().read_unaligned())
+    };
+    let age_ns = came.map_or(0, |came| {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+        let age_ns = ns(now.tv_sec, now.tv_nsec) - ns(came.tv_sec, came.tv_nsec);
+        // The clock of the day may have been set meanwhile.
+        u64::try_from(age_ns.max(0)).unwrap_or(u64::MAX)
+    });
+    Ok((bytes, age_ns))
 }
 
 /// Asks for `SO_ZEROCOPY`, without which `MSG_ZEROCOPY` is refused or ignored.

@@ -32,8 +32,11 @@ pub mod flag {
     pub const VERIFY: u16 = 2;
     /// Two RMA descriptors of 24 bytes each (address, key, length) follow the header.
     pub const RMA: u16 = 4;
+    /// The reply says what the request took in its server ([`super::ServerTimes`]). Only endpoints over sockets do so, and only of engines that say
+    /// that they know the flag: older ones take it for an attack.
+    pub const TIMED: u16 = 8;
     /// All flags there are.
-    pub const ALL: u16 = REPLY | VERIFY | RMA;
+    pub const ALL: u16 = REPLY | VERIFY | RMA | TIMED;
 }
 
 /// The header of a message.
@@ -53,9 +56,9 @@ pub struct Header {
     pub inline_bytes: u64,
     /// Payload bytes that go as bulk: from the client in a request, to the client in a reply.
     pub bulk_bytes: u64,
-    /// In a request: what the reply may carry in the message; for a measurement, what it shall carry.
+    /// In a request: what the reply may carry in the message; for a measurement, what it shall carry. In a reply: see [`ServerTimes`].
     pub reply_inline_bytes: u64,
-    /// In a request: size of the client's memory for a bulk reply; for a measurement, what it shall get.
+    /// In a request: size of the client's memory for a bulk reply; for a measurement, what it shall get. In a reply: see [`ServerTimes`].
     pub reply_bulk_bytes: u64,
     /// Number of the RPC among those of its worker.
     pub sequence: u64,
@@ -136,6 +139,32 @@ impl Header {
             return Err(Malformed::Size);
         }
         Ok(header)
+    }
+}
+
+/// Time that a request took in its server, by the server's own clock. It stands in the header of a reply with [`flag::TIMED`], in the two fields that are the
+/// request's alone otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerTimes {
+    /// It, or its reply, waited for others in the server, in nanoseconds.
+    pub queue_ns: u64,
+    /// The service carried it out, in nanoseconds.
+    pub service_ns: u64,
+}
+
+impl ServerTimes {
+    /// Those of a reply; none where its request did not ask for them.
+    #[inline]
+    #[must_use]
+    pub fn of(reply: &Header) -> Option<Self> {
+        let Header { reply_inline_bytes: queue_ns, reply_bulk_bytes: service_ns, .. } = *reply;
+        (reply.flags & flag::TIMED != 0).then_some(Self { queue_ns, service_ns })
+    }
+
+    /// Writes them into the header of a reply that was written without. Times are cut at [`SIZE_BYTES_MAX`], 18 minutes: no header says more.
+    pub fn put(self, reply: &mut [u8; HEADER_BYTES]) {
+        reply[40..48].copy_from_slice(&self.queue_ns.min(SIZE_BYTES_MAX).to_le_bytes());
+        reply[48..56].copy_from_slice(&self.service_ns.min(SIZE_BYTES_MAX).to_le_bytes());
     }
 }
 
@@ -222,6 +251,32 @@ mod tests {
             header.encode(&mut encoded);
             prop_assert_eq!(BulkHeader::decode(&encoded), Ok(header));
         }
+    }
+
+    #[test]
+    fn times_stand_in_replies_that_were_asked_for_them_and_nowhere_else() {
+        let mut bytes = [0; HEADER_BYTES];
+        let reply = Header { flags: flag::REPLY, slot: 7, sequence: 9, ..Header::default() };
+        assert_eq!(ServerTimes::of(&reply), None);
+        Header { flags: flag::REPLY | flag::TIMED, ..reply }.encode(&mut bytes);
+        ServerTimes { queue_ns: 5, service_ns: u64::MAX }.put(&mut bytes);
+        let read = Header::decode(&bytes).expect("a header");
+        assert_eq!(ServerTimes::of(&read), Some(ServerTimes { queue_ns: 5, service_ns: SIZE_BYTES_MAX }));
+        assert_eq!((read.slot, read.sequence, read.status), (7, 9, 0));
+    }
+
+    #[test]
+    fn headers_that_ask_for_no_times_are_as_they_were() {
+        let request =
+            Header { opcode: 64, slot: 1, tag: 2, sequence: 3, inline_bytes: 4, ..Header::default() };
+        let mut bytes = [0; HEADER_BYTES];
+        request.encode(&mut bytes);
+        let mut before = [0; HEADER_BYTES];
+        before[..4].copy_from_slice(b"SRP1");
+        for (at, byte) in [(4, 64), (8, 1), (16, 2), (24, 4), (56, 3)] {
+            before[at] = byte;
+        }
+        assert_eq!(bytes, before);
     }
 
     #[test]

@@ -12,5 +12,7 @@ mod life;
 mod settle;
 #[path = "engine/share.rs"]
 mod share;
+#[path = "engine/times.rs"]
+mod times;
 #[path = "engine/watch.rs"]
 mod watch;

@@ -21,6 +21,7 @@ mod service;
 mod simulated;
 #[cfg(feature = "fuse")]
 mod slow_file;
+pub mod slow_link;
 
 pub use ceph::{CephNode, ceph_node};
 pub use clock::{Seat, VirtualClock};

@@ -10,7 +10,7 @@ use rustix::net::RecvFlags;
 
 use crate::socket::{self, TcpState};
 use crate::tcp::poller::{Interest, Poller};
-use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag};
+use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, ServerTimes, flag};
 
 use super::Request;
 use super::memory::{Regions, Window};
@@ -411,6 +411,9 @@ impl Connection {
 #[inline]
 fn settle(header: &Header, common: &mut Common) -> Result<(), i32> {
     let Header { slot, status, inline_bytes, bulk_bytes, .. } = *header;
+    if let Some(times) = ServerTimes::of(header) {
+        common.slots.note_times(slot, times);
+    }
     if common.slots.reply(slot, status, inline_bytes, bulk_bytes) { Ok(()) } else { Err(libc::EPROTO) }
 }
 

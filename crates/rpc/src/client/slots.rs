@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Done;
 use super::memory::Window;
+use crate::wire::ServerTimes;
 
 /// No connection: the slot is free, or its request failed before it was sent.
 const NONE: u32 = u32::MAX;
@@ -74,6 +75,8 @@ const FREE: Slot = Slot {
 /// See the module.
 pub(super) struct Slots {
     slots: Vec<Slot>,
+    /// Times that the server said of the last reply to each, where it was asked.
+    server_times: Vec<ServerTimes>,
     ready: VecDeque<Done>,
     /// Connections whose pipelines have room again.
     pub(super) freed: Vec<Freed>,
@@ -83,6 +86,7 @@ impl Slots {
     pub(super) fn new(count: u32) -> Self {
         Self {
             slots: vec![FREE; count as usize],
+            server_times: vec![ServerTimes::default(); count as usize],
             ready: VecDeque::with_capacity(count as usize),
             freed: Vec::with_capacity(count as usize),
         }
@@ -132,6 +136,18 @@ impl Slots {
     #[inline]
     fn is_on(&self, slot: u32, connection: u32) -> bool {
         self.slots.get(slot as usize).is_some_and(|entry| entry.connection == connection)
+    }
+
+    /// Times that the server said of the last request of a slot.
+    #[inline]
+    pub(super) fn server_times(&self, slot: u32) -> ServerTimes {
+        self.server_times.get(slot as usize).copied().unwrap_or_default()
+    }
+
+    /// Notes what the server says about the request of a slot.
+    #[inline]
+    pub(super) fn note_times(&mut self, slot: u32, times: ServerTimes) {
+        self.server_times[slot as usize] = times;
     }
 
     #[inline]
@@ -212,6 +228,7 @@ impl Slots {
     pub(super) fn finish(&mut self, slot: u32, errno: i32) {
         let entry = &mut self.slots[slot as usize];
         (entry.connection, entry.held, entry.failed_by) = (NONE, 0, 0);
+        self.server_times[slot as usize] = ServerTimes::default();
         self.ready.push_back(Done { slot, status: -errno, inline_bytes: 0, bulk_bytes: 0 });
     }
 

@@ -1,4 +1,4 @@
-//! Counts of the kernel and the connections, and their event.
+//! Counts of the kernel and the connections, their event, and what servers say of requests.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -6,6 +6,7 @@ use driver::Tally;
 
 use super::Channel;
 use super::connection::Connection;
+use crate::wire::ServerTimes;
 
 impl Channel {
     /// Descriptor that is readable while a reply, or a part of one, can be read.
@@ -14,7 +15,14 @@ impl Channel {
         self.common.poller.as_fd()
     }
 
-    /// Values counted for each endpoint: sums of counts and means of the rest, over its streams.
+    /// Times that the server said of the last request of a slot that asked for them ([`crate::wire::flag::TIMED`]); zero where it was never heard of.
+    #[inline]
+    #[must_use]
+    pub fn server_times(&self, slot: u32) -> ServerTimes {
+        self.common.slots.server_times(slot)
+    }
+
+    /// Values counted for each endpoint: sums of counts, the shortest round trip, and means of the rest, over its streams.
     #[must_use]
     pub fn tallies(&self) -> Vec<Tally> {
         (0..self.endpoints.len()).flat_map(|part| self.tallies_of(part)).collect()
@@ -38,6 +46,10 @@ impl Channel {
             ("tcp_congestion_window_packets", mean(|state| state.congestion_window_packets)),
             ("tcp_connections", states.len() as f64),
         ];
+        let least: Vec<_> = states.iter().filter_map(|state| state.round_trip_min_ns).collect();
+        if let Some(&least_ns) = least.iter().min() {
+            tallies.push(("tcp_round_trip_min_ns", least_ns as f64));
+        }
         let before = retired().filter_map(|retired| retired.counts);
         let counts: Vec<_> = own().filter_map(Connection::zero_copy_counts).chain(before).collect();
         if !counts.is_empty() {

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use driver::{Clock as _, HostClock};
+
 use crate::service::{Answer, BulkReply, BulkSink, Call, Inline, Memory, Service};
 use crate::share::Purse;
 use crate::statistics;
@@ -94,6 +96,10 @@ pub(super) struct Endpoint {
     defers: bool,
     /// Status of the settling of this round: a failure concerns the replies of all sessions.
     settled: i32,
+    /// A request of this round is timed ([`flag::TIMED`]).
+    is_timed: bool,
+    /// From when until when changes were made durable last; only where that was timed.
+    durable: (u64, u64),
     tallies: Tallies,
 }
 
@@ -103,6 +109,8 @@ impl Endpoint {
             seat,
             defers: service.defer(),
             settled: 0,
+            is_timed: false,
+            durable: (0, 0),
             service,
             requests: Pool::default(),
             replies: Pool::default(),
@@ -138,7 +146,11 @@ impl Endpoint {
     /// Has the service make durable what was changed. 0 or a negated errno, for all replies of this round that wait for it.
     pub(super) fn settle(&mut self) -> i32 {
         if self.service.is_unsettled() {
+            let begin_ns = self.is_timed.then(|| HostClock::get().now_ns());
             let status = self.service.settle();
+            if let Some(begin_ns) = begin_ns {
+                self.durable = (begin_ns, HostClock::get().now_ns());
+            }
             self.settled = if self.settled == 0 { status } else { self.settled };
         }
         self.settled
@@ -148,6 +160,13 @@ impl Endpoint {
     pub(super) fn end_round(&mut self) {
         self.settle();
         self.settled = 0;
+        self.is_timed = false;
+    }
+
+    /// From when until when changes were made durable last, by [`driver::HostClock`].
+    #[inline]
+    pub(super) fn durable(&self) -> (u64, u64) {
+        self.durable
     }
 
     /// Memory of the service for the bulk of a request.
@@ -159,6 +178,7 @@ impl Endpoint {
 
     /// Carries out a request whose bulk has come into memory of the service.
     pub(super) fn finish(&mut self, request: &Header, sink: Box<dyn BulkSink>) -> Reply {
+        self.is_timed |= request.flags & flag::TIMED != 0;
         let status = sink.finish();
         let reply = Reply { header: reply_to(request, status), bulk: None };
         self.tallies.rpcs += 1;
@@ -176,6 +196,7 @@ impl Endpoint {
         room: &mut [u8],
         purse: &Purse<'_>,
     ) -> Reply {
+        self.is_timed |= request.flags & flag::TIMED != 0;
         let mut outcome = match request.opcode {
             opcode::PING => Outcome::of(0),
             opcode::STATISTICS => {
@@ -331,7 +352,7 @@ fn call_of<'a>(request: &Header, inline: &'a [u8], bulk: &'a [u8]) -> Call<'a> {
 fn reply_to(request: &Header, status: i32) -> Header {
     Header {
         opcode: request.opcode,
-        flags: request.flags & flag::VERIFY | flag::REPLY,
+        flags: request.flags & (flag::VERIFY | flag::TIMED) | flag::REPLY,
         slot: request.slot,
         status,
         tag: request.tag,

@@ -1,6 +1,7 @@
 //! One client's connection: its stream of messages, and its stream of bulk where it has one.
 
 mod stall;
+mod times;
 
 use std::cell::Cell;
 use std::io::{IoSlice, IoSliceMut};
@@ -8,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 
 use crate::service::BulkSink;
 use crate::share::{Purse, recount};
@@ -19,6 +20,7 @@ use super::endpoint::{Endpoint, Sending};
 use super::memory::{Buffer, Exhausted, Input, Output};
 use super::pace::Pace;
 use super::poller::{Interest, Poller};
+use times::Times;
 
 /// Replies that wait to be sent, in bytes, beyond which no further request is carried out.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
@@ -82,6 +84,7 @@ pub(super) struct Session {
     leaving: Pace,
     orphan_since_ns: u64,
     watched: [Interest; 2],
+    times: Times,
 }
 
 impl Session {
@@ -114,6 +117,7 @@ impl Session {
             leaving: Pace::default(),
             orphan_since_ns: 0,
             watched: [Interest::READ; 2],
+            times: Times::default(),
         })
     }
 
@@ -199,6 +203,8 @@ impl Session {
         loop {
             let before = count;
             while let Some(header) = self.next_request(endpoint)? {
+                let unread = self.input.unread().len();
+                self.times.turns_to(&header, unread, &self.messages);
                 if header.bulk_bytes > 0 && !self.receive_bulk(&header, endpoint)? {
                     self.awaits_bulk = true;
                     return Ok(false);
@@ -266,24 +272,6 @@ impl Session {
         self.watched.iter().any(|interest| interest.write)
     }
 
-    fn fill(&mut self) -> Result<(), Ending> {
-        let room = self.input.room();
-        if room.is_empty() {
-            return Ok(());
-        }
-        match rustix::net::recv(&self.messages, room, RecvFlags::DONTWAIT) {
-            Ok((0, _)) if self.input.unread().is_empty() => Err(Ending::Gone),
-            Ok((0, _)) => Err(hostile("it was closed in the middle of a message")),
-            Ok((bytes, _)) => {
-                self.input.filled(bytes);
-                self.received_bytes += bytes as u64;
-                Ok(())
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
-            Err(_) => Err(Ending::Gone),
-        }
-    }
-
     /// The next request whose message has come whole and may be carried out; not consumed.
     fn next_request(&mut self, endpoint: &mut Endpoint) -> Result<Option<Header>, Ending> {
         let Some(bytes) = self.input.unread().first_chunk::<HEADER_BYTES>() else { return Ok(None) };
@@ -323,6 +311,7 @@ impl Session {
                     Room::Buffer(endpoint.request_buffer(header.bulk_bytes, &purse)?)
                 }
             };
+            self.times.has_room();
             self.incoming = Some(Incoming { header: [0; BULK_HEADER_BYTES], room, got: 0 });
         }
         let Some(incoming) = &mut self.incoming else { return Ok(false) };
@@ -376,6 +365,7 @@ impl Session {
             .ok_or(Exhausted)?;
         let whole = HEADER_BYTES + header.inline_bytes as usize;
         let inline = &self.input.unread()[HEADER_BYTES..whole];
+        self.times.begins(header.bulk_bytes > 0);
         let reply = match self.incoming.take().map(|incoming| incoming.room) {
             None => endpoint.answer(header, inline, &[], room, &purse),
             Some(Room::BulkSink(sink)) => endpoint.finish(header, sink),
@@ -390,6 +380,7 @@ impl Session {
         let bytes = HEADER_BYTES + reply.header.inline_bytes as usize;
         self.output.add(bytes);
         self.input.consume(whole);
+        self.times.ends(whole, bytes, &mut self.output, endpoint.durable());
         if endpoint.is_unsettled() {
             self.unsettled_bytes += bytes;
         }
@@ -398,6 +389,7 @@ impl Session {
             if self.awaits_settling() {
                 self.settle(endpoint)?;
             }
+            self.times.last_leaves(bytes, &mut self.output, endpoint.durable());
             self.send_bulk(endpoint)?;
         }
         Ok(())
@@ -411,6 +403,7 @@ impl Session {
         if self.sending.is_some() {
             self.send_bulk(endpoint)?;
         }
+        self.times.leave(&mut self.output, endpoint.durable());
         while !self.output.pending().is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match rustix::net::send(&self.messages, self.output.pending(), flags) {

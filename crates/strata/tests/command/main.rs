@@ -31,6 +31,7 @@ mod doubts;
 mod drive;
 mod drops;
 mod durability;
+mod engine_parts;
 mod engines;
 mod exit_codes;
 mod faults;

@@ -11,6 +11,7 @@ mod geometry;
 mod issue;
 mod operations;
 mod results;
+mod watch;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -200,6 +201,7 @@ impl Backend for EngineBackend {
             handle,
             secret: self.request.secret.as_ref(),
             zero_copy: plan.options.zero_copy,
+            tells_times: self.facts.tells_times,
             timeout_ns: if plan.options.timeout_ns == 0 { TIMEOUT_NS } else { plan.options.timeout_ns },
         })
     }

@@ -2,7 +2,7 @@
 
 use report::page::{Page, Style};
 use report::record::PhaseRecord;
-use statistics::ClassSummary;
+use statistics::{ClassSummary, tally};
 use units::clean;
 use units::human::human_ns;
 
@@ -22,6 +22,21 @@ const CAUSES: &[Cause] = &[
         parts: &["first-byte"],
         name: "the server",
         advice: "its answer is waited for: look at its CPUs, its drives, and how many requests it takes at a time",
+    },
+    Cause {
+        parts: &["service"],
+        name: "the server's own work",
+        advice: "look at its CPUs, its drives (strata stack measures what is below), and how it makes updates durable",
+    },
+    Cause {
+        parts: &["queue"],
+        name: "the server's queue",
+        advice: "requests wait for the thread of their target: more targets, keys spread over more of them, or a lower depth",
+    },
+    Cause {
+        parts: &["network"],
+        name: "the network",
+        advice: "look at the link (strata net measures it), and at the CPUs of both sides",
     },
     Cause {
         parts: &["connect", "tls"],
@@ -47,12 +62,14 @@ const CAUSES: &[Cause] = &[
 
 /// Writes where the operations of each class spend their time, where the driver told parts apart.
 pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
+    let least_ns = tally(&phase.samples, "tcp_round_trip_min_ns", None).map(|(_, mean_ns)| mean_ns);
     for class in phase.summary.classes.iter().filter(|class| !class.latency_parts.is_empty()) {
-        page.field("spent", &line(class), Style::Plain);
+        page.field("spent", &line(class, least_ns), Style::Plain);
     }
 }
 
-fn line(class: &ClassSummary) -> String {
+/// `least_ns` is the shortest round trip of the network, where it is known.
+fn line(class: &ClassSummary, least_ns: Option<f64>) -> String {
     let all_ns: f64 = class.latency_parts.iter().map(|part| part.latency.sum_ns()).sum();
     let of = |cause: &Cause| {
         let parts = class.latency_parts.iter().filter(|part| cause.parts.contains(&part.part.as_str()));
@@ -71,16 +88,27 @@ fn line(class: &ClassSummary) -> String {
             second.name
         );
     }
-    let trip =
-        class.latency_parts.iter().find(|part| part.part == "connect").filter(|_| cause.name == "the server");
-    // A connection is made in about one round trip: what the wait has beyond it is not the network's.
-    let trip = trip.map_or(String::new(), |part| {
-        format!(
-            " (a round trip of the network, by the connections made, takes {})",
-            human_ns(part.latency.p50_ns as f64)
-        )
-    });
+    let trip = trip_of(class, cause, least_ns).unwrap_or_default();
     format!("{name}: {:.0} % of the time in {}{trip}; {}", share * 100.0, cause.name, cause.advice)
+}
+
+/// Round trip of the network, in words, to be held against the time in `cause`.
+fn trip_of(class: &ClassSummary, cause: &Cause, least_ns: Option<f64>) -> Option<String> {
+    match cause.name {
+        // A connection is made in about one round trip: what the wait has beyond it is not the network's.
+        "the server" => {
+            let part = class.latency_parts.iter().find(|part| part.part == "connect")?;
+            let ns = human_ns(part.latency.p50_ns as f64);
+            Some(format!(" (a round trip of the network, by the connections made, takes {ns})"))
+        }
+        "the network" => {
+            Some(format!(" (a round trip takes {}, the shortest that TCP saw)", human_ns(least_ns?)))
+        }
+        "the server's own work" | "the server's queue" => {
+            Some(format!(" (a round trip of the network takes {})", human_ns(least_ns?)))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -117,8 +145,26 @@ mod tests {
             ),
             (&[("send", 4000), ("first-byte", 4000), ("client", 2000)], "no part stands out"),
         ] {
-            let line = line(&class(parts));
+            let line = line(&class(parts), None);
             assert!(line.starts_with("get: ") && line.contains(told), "{line}");
+        }
+        for (parts, told) in [
+            (
+                &[("network", 2000), ("queue", 1000), ("service", 7000)][..],
+                "70 % of the time in the server's own work (a round trip of the network takes 25.0 us); look",
+            ),
+            (
+                &[("network", 2000), ("queue", 7000), ("service", 1000)],
+                "70 % of the time in the server's queue (a",
+            ),
+            (
+                &[("network", 9000), ("service", 500), ("client", 500)],
+                "90 % of the time in the network (a round trip takes 25.0 us, the shortest that TCP saw); look",
+            ),
+            (&[("network", 4000), ("service", 4000), ("client", 2000)], "no part stands out"),
+        ] {
+            let line = line(&class(parts), Some(25e3));
+            assert!(line.contains(told), "{line}");
         }
     }
 }

@@ -27,7 +27,9 @@ pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &ObjectPlan) {
         page.field("store", &store(seen), Style::Plain);
     }
     let mut tallies: BTreeMap<&str, f64> = BTreeMap::new();
-    for tally in phase.samples.workers.iter().flat_map(|worker| &worker.tallies) {
+    let all = phase.samples.workers.iter().flat_map(|worker| &worker.tallies);
+    // The line about where the time goes has it, and a sum over workers says nothing.
+    for tally in all.filter(|tally| tally.name != "tcp_round_trip_min_ns") {
         *tallies.entry(&tally.name).or_default() += tally.value;
     }
     let counted = tallies.iter().filter(|(_, value)| **value > 0.0);

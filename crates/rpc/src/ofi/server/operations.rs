@@ -149,6 +149,9 @@ impl Listener {
         if header.flags & flag::REPLY != 0 {
             return Err("a reply where requests are served");
         }
+        if header.flags & flag::TIMED != 0 {
+            return Err("a request for times, which only endpoints over sockets tell");
+        }
         if header.tag != self.seat.tag {
             return Err("a request for another tag");
         }

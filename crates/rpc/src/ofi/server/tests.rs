@@ -182,6 +182,7 @@ fn hostile_clients_are_cut_off_and_others_served() {
     let cases = [
         ("another tag", message(Header { tag: 4, ..request }, None, [1; 16])),
         ("a reply", message(Header { flags: flag::REPLY, ..request }, None, [1; 16])),
+        ("times", message(Header { flags: flag::TIMED, ..request }, None, [1; 16])),
         ("bulk without memory", message(bulk, None, [1; 16])),
         ("more bulk than memory", message(bulk, Some([Remote::default(); 2]), [1; 16])),
         ("memory beyond all", message(bulk, Some([far; 2]), [1; 16])),

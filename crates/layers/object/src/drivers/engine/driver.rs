@@ -18,6 +18,7 @@ use vos::model::{Key, ObjectId};
 use vos::placement::Placement;
 
 use super::geometry::Geometry;
+use super::watch::{PARTS, Watch};
 use crate::{ObjectOperation, OpenRequest};
 use object_service::wire::Handle;
 use object_service::{INLINE_BYTES_MAX, Location};
@@ -28,6 +29,10 @@ pub(super) const VALUES: u32 = 0;
 pub(super) const SCRATCH: u32 = 1;
 /// Copies of the worker's buffers, where they are not used themselves.
 pub(super) const STAGING: u32 = 2;
+
+/// Note about an engine of an older version.
+const UNTIMED: &str = "the engine is of an older version and does not tell its own times: --split-latency has submission and completion alone; \
+                       start a strata of this version there";
 
 /// Arguments that a driver is opened with.
 pub(super) struct Opening<'a> {
@@ -40,6 +45,8 @@ pub(super) struct Opening<'a> {
     pub(super) handle: Handle,
     pub(super) secret: Option<&'a Secret>,
     pub(super) zero_copy: bool,
+    /// The engine tells what requests take in it.
+    pub(super) tells_times: bool,
     pub(super) timeout_ns: u64,
 }
 
@@ -124,6 +131,8 @@ pub(super) struct EngineDriver {
     pub(super) repaired: u64,
     /// Arrays are opened for each transfer, and that reads their attributes.
     pub(super) reopens: bool,
+    pub(super) watch: Watch,
+    tells_times: bool,
     labels: Vec<String>,
     timeout_ns: u64,
 }
@@ -185,7 +194,7 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         .transpose()?;
     let mut regions = vec![Arc::clone(&values), Arc::clone(&scratch)];
     regions.extend(staging.clone());
-    let (channel, notes) = channel_of(opening, &regions, geometry.fan)?;
+    let (channel, mut notes) = channel_of(opening, &regions, geometry.fan)?;
     let nothing = ObjectOperation {
         slot: 0,
         operation: ObjectOp::OpenWithAttr,
@@ -220,15 +229,29 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         striping,
         repaired: 0,
         reopens: plan.reopens_arrays(),
+        watch: Watch::default(),
+        tells_times: opening.tells_times,
         labels: (0..targets).map(|target| opening.location.endpoint(2 + target).label).collect(),
         timeout_ns: opening.timeout_ns,
     };
+    if plan.load.split_latency && !opening.tells_times {
+        notes.push(UNTIMED.to_owned());
+    }
     Ok(Opened { driver: Box::new(driver), notes })
 }
 
 impl EngineDriver {
     fn label(&self, endpoint: usize) -> &str {
         self.labels.get(endpoint).map_or("the endpoint of pools", String::as_str)
+    }
+
+    /// Notes what the engine says of a request that is done; those that are handed over together are done at one time.
+    #[cold] // Keeps it out of the way of the runs that do not ask for it.
+    fn note_times(&mut self, number: u32, is_first: bool) {
+        if is_first {
+            self.watch.now_ns = self.channel.now_ns();
+        }
+        self.watch.came(number, self.channel.server_times(number));
     }
 }
 
@@ -248,6 +271,9 @@ impl Reaper for EngineDriver {
     fn hand_over(&mut self, done: &mut Completions) {
         let mut is_any = false;
         while let Some(each) = self.channel.pop() {
+            if self.watch.is_on() {
+                self.note_times(each.slot, !is_any);
+            }
             self.take_in(&each);
             is_any = true;
         }
@@ -296,6 +322,18 @@ impl Driver<ObjectOperation> for EngineDriver {
             }
             _ => None,
         }
+    }
+
+    fn latency_parts(&self) -> &'static [&'static str] {
+        if self.tells_times { PARTS } else { &[] }
+    }
+
+    fn time_parts(&mut self) {
+        self.watch.turn_on(self.running.len(), self.pieces.len());
+    }
+
+    fn part_times_ns(&self, slot: u32) -> &[u64] {
+        self.watch.times_ns(slot)
     }
 
     fn tallies(&mut self) -> Vec<Tally> {

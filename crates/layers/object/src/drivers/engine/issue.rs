@@ -1,6 +1,7 @@
 //! Requests of an operation.
 
 use rpc::client::{Request as Sent, Started, Stretch};
+use rpc::wire::flag;
 
 use vos::model::{Key, ObjectId};
 
@@ -117,8 +118,11 @@ impl EngineDriver {
         if index >= self.geometry.fan {
             return self.refuse(slot);
         }
+        let is_first = self.running[slot as usize].left == 0;
         self.running[slot as usize].requests += 1;
-        self.send_as(self.number(slot, index), ask, head, now_ns);
+        let number = self.number(slot, index);
+        self.watch.begins(slot, number, is_first, now_ns);
+        self.send_as(number, ask, head, now_ns);
     }
 
     /// Sends a request under a number that is free.
@@ -155,7 +159,7 @@ impl EngineDriver {
             slot: number,
             endpoint: ask.endpoint,
             opcode: ask.opcode,
-            flags: 0,
+            flags: if self.watch.is_on() { flag::TIMED } else { 0 },
             sequence: self.sequence,
             seed: 0,
             head,

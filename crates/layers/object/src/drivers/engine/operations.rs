@@ -21,6 +21,7 @@ impl EngineDriver {
     pub(super) fn begin(&mut self, operation: &ObjectOperation, now_ns: u64) {
         let slot = operation.slot;
         self.running[slot as usize] = Running::new(*operation);
+        self.watch.reset(slot);
         if let (Some(staging), true) = (&self.staging, operation.operation.stores()) {
             let length = (operation.value_bytes as usize).min(staging.slot_bytes());
             // SAFETY: the slot is the driver's from submit to completion, in both arenas.

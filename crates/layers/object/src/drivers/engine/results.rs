@@ -22,8 +22,11 @@ impl EngineDriver {
         } else {
             self.fail(slot, done);
         }
-        if self.running[slot as usize].left == 0 && !self.goes_on(slot, done) {
-            self.complete(slot);
+        if self.running[slot as usize].left == 0 {
+            self.watch.ends(slot, done.slot);
+            if !self.goes_on(slot, done) {
+                self.complete(slot);
+            }
         }
     }
 

@@ -1,0 +1,220 @@
+//! `--split-latency` on an engine: network, queue and service; with delays of known length in each of them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::slow_link::SlowLink;
+
+use crate::engines::Engine;
+use crate::support::{Scratch, skipped, tool};
+
+/// Bytes that begin a message, and the flag by which one asks for times, behind two bytes of opcode.
+const MAGIC: &[u8] = b"SRP1";
+const TIMED: u8 = 8;
+
+/// A load of gets.
+const GETS: &str = "--op get --dkeys 64 --value-size 4k";
+
+/// An engine with one target, in a directory of its own.
+struct Site {
+    scratch: Scratch,
+    engine: Engine,
+    address: String,
+}
+
+impl Site {
+    fn new() -> Self {
+        let scratch = Scratch::new();
+        let engine = Engine::start(scratch.path(), "--pool tank --dir tank --scm 128m --targets 1");
+        let address = engine.uri().trim_start_matches("tcp://").to_owned();
+        Self { scratch, engine, address }
+    }
+
+    /// The class of the last phase of a load at an address, and what was printed.
+    fn measure(&self, address: &str, words: &str) -> (Value, String) {
+        let words = format!("object engine://{address}/tank/c {words}");
+        let (ended, record) = self.scratch.measure(&words);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        (last_class(&record), ended.stdout + &ended.stderr)
+    }
+
+    fn split(&self, words: &str) -> (Value, String) {
+        self.measure(&self.address, &format!("{words} --split-latency"))
+    }
+}
+
+fn last_class(record: &Value) -> Value {
+    record["phases"].as_array().unwrap().last().unwrap()["summary"]["classes"][0].clone()
+}
+
+/// Count and whole time of a part; nothing where no operation had it.
+fn part(class: &Value, name: &str) -> (u64, f64) {
+    let parts = class["latency_parts"].as_array().unwrap();
+    parts.iter().find(|part| part["part"] == name).map_or((0, 0.0), |part| {
+        let count = part["latency"]["count"].as_u64().unwrap();
+        (count, count as f64 * part["latency"]["mean_ns"].as_f64().unwrap())
+    })
+}
+
+fn whole_ns(class: &Value) -> f64 {
+    class["latency"]["mean_ns"].as_f64().unwrap() * class["latency"]["count"].as_f64().unwrap()
+}
+
+/// Holds the parts against the latency, and counts that every operation was served.
+fn assert_parts_add_up(class: &Value, operations: u64) {
+    let names: Vec<_> =
+        class["latency_parts"].as_array().unwrap().iter().map(|one| one["part"].as_str().unwrap()).collect();
+    let sum: f64 = names.iter().map(|name| part(class, name).1).sum();
+    assert!((sum - whole_ns(class)).abs() < 1e-3 * whole_ns(class), "{class}");
+    assert_eq!(names, ["network", "queue", "service", "client"], "{class}");
+    assert_eq!((part(class, "network").0, part(class, "service").0), (operations, operations), "{class}");
+}
+
+#[test]
+fn parts_add_up_to_the_latency() {
+    let site = Site::new();
+    for words in [
+        "--op put --depth 4 --count 64 --dkeys 64 --value-size 4k",
+        "--op get --depth 4 --count 64 --dkeys 64 --value-size 4k",
+        // As bulk.
+        "--op put --depth 2 --count 64 --dkeys 64 --value-size 256k",
+        "--op get --depth 2 --count 64 --dkeys 64 --value-size 256k",
+        // Several requests beside each other and one after the other.
+        "--op write --value array --value-size 64k --chunk-size 16k --count 64",
+    ] {
+        let (class, text) = site.split(words);
+        assert_parts_add_up(&class, 64);
+        assert!(text.contains(" service ") && text.contains("spent "), "{text}");
+    }
+}
+
+/// Counts the requests that ask for times, as they are sent.
+fn counting_timed() -> (Arc<AtomicU64>, impl Fn(&mut [u8]) + Send + Sync + 'static) {
+    let timed = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&timed);
+    let sent = move |bytes: &mut [u8]| {
+        let heads = bytes.windows(8).filter(|window| window.starts_with(MAGIC) && window[6] & TIMED != 0);
+        count.fetch_add(heads.count() as u64, Ordering::Relaxed);
+    };
+    (timed, sent)
+}
+
+#[test]
+fn without_it_nobody_is_asked_for_times() {
+    let site = Site::new();
+    let (timed, sent) = counting_timed();
+    let link = SlowLink::start_changing(&site.address, Duration::ZERO, sent, |_| {}).unwrap();
+    let (class, text) = site.measure(&link.address(), &format!("{GETS} --count 20"));
+    assert!(class["latency_parts"].is_null() && class["completion"].is_null(), "{class}");
+    assert!(!text.contains("spent"), "{text}");
+    assert_eq!(timed.load(Ordering::Relaxed), 0);
+    let (class, _) = site.measure(&link.address(), &format!("{GETS} --count 20 --split-latency"));
+    assert_parts_add_up(&class, 20);
+    assert_eq!(timed.load(Ordering::Relaxed), 64 + 20, "filling, and the load");
+}
+
+#[test]
+fn an_older_engine_is_not_asked_and_that_is_told() {
+    let site = Site::new();
+    let (timed, sent) = counting_timed();
+    // What it says of itself has another name: older engines say nothing of times.
+    let answered = |bytes: &mut [u8]| {
+        let at = bytes.windows(11).position(|window| window == b"tells_times");
+        if let Some(at) = at {
+            bytes[at..at + 11].copy_from_slice(b"tells_thyme");
+        }
+    };
+    let link = SlowLink::start_changing(&site.address, Duration::ZERO, sent, answered).unwrap();
+    let (class, text) = site.measure(&link.address(), &format!("{GETS} --count 20 --split-latency"));
+    assert!(class["latency_parts"].is_null() && !class["completion"].is_null(), "{class}");
+    assert!(text.contains("the engine is of an older version and does not tell its own times"), "{text}");
+    assert_eq!(timed.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_slow_link_is_the_network() {
+    let site = Site::new();
+    let link = SlowLink::start(&site.address, Duration::from_millis(20)).unwrap();
+    let (class, text) = site.measure(&link.address(), &format!("{GETS} --count 10 --split-latency"));
+    assert_parts_add_up(&class, 10);
+    let (_, network_ns) = part(&class, "network");
+    assert!(network_ns >= 10.0 * 40e6 && network_ns > 0.95 * whole_ns(&class), "{class}");
+    assert!(text.contains("% of the time in the network (a round trip takes "), "{text}");
+}
+
+/// strace, which delays system calls of a process until it is dropped.
+struct Delays(Child);
+
+impl Delays {
+    /// Each fdatasync of the engine takes so much longer. None where processes cannot be traced.
+    fn of_syncs(engine: &Engine, delay: Duration) -> Option<Self> {
+        tool(&["strace", "-o", "/dev/null", "true"])?;
+        let inject = format!("inject=fdatasync:delay_enter={}", delay.as_micros());
+        let mut child = Command::new("strace")
+            .args(["-f", "-e", "trace=fdatasync", "-e", &inject, "-p", &engine.id().to_string()])
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut said = BufReader::new(child.stderr.take()?).lines().map_while(Result::ok);
+        let first = said.next();
+        // It must not be held up by a full pipe.
+        std::thread::spawn(move || said.for_each(drop));
+        let mut delays = Self(child);
+        if first.is_some_and(|line| line.contains("attached")) {
+            return Some(delays);
+        }
+        let _ = delays.0.kill();
+        None
+    }
+}
+
+impl Drop for Delays {
+    fn drop(&mut self) {
+        // It lets go of the process when it is asked to end.
+        let pid = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_slow_drive_is_the_servers_own_work() {
+    let site = Site::new();
+    let Some(delays) = Delays::of_syncs(&site.engine, Duration::from_millis(30)) else {
+        return skipped("a_slow_drive_is_the_servers_own_work", "strace cannot trace here");
+    };
+    let (class, text) = site.split("--op put --dkeys 64 --value-size 4k --count 10");
+    drop(delays);
+    assert_parts_add_up(&class, 10);
+    let (_, service_ns) = part(&class, "service");
+    // The server syncs before it answers.
+    assert!(service_ns >= 10.0 * 30e6 && service_ns > 0.9 * whole_ns(&class), "{class}");
+    assert!(text.contains("% of the time in the server's own work (a round trip"), "{text}");
+}
+
+#[test]
+fn a_server_that_stands_still_has_the_request_in_its_queue() {
+    let site = Site::new();
+    let words = format!(
+        "object engine://{}/tank/c {GETS} --time 4s --rate 50 --split-latency --json record.json",
+        site.address
+    );
+    let running = site.scratch.start(&words);
+    std::thread::sleep(Duration::from_millis(2000));
+    site.engine.signal(rustix::process::Signal::STOP);
+    std::thread::sleep(Duration::from_millis(500));
+    site.engine.signal(rustix::process::Signal::CONT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let record = crate::support::read_record(&site.scratch.join("record.json"));
+    let class = last_class(&record);
+    let queue =
+        class["latency_parts"].as_array().unwrap().iter().find(|part| part["part"] == "queue").unwrap();
+    // Its kernel had the request while it stood still, and says so; others wait in the client for their slot.
+    assert!(queue["latency"]["max_ns"].as_f64().unwrap() >= 400e6, "{class}");
+}
