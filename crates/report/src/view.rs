@@ -87,6 +87,11 @@ pub trait View: Sync {
         true
     }
 
+    /// Where the operations of a phase spent their time, in words, where its driver told parts of it apart.
+    fn spent(&self, _phase: &PhaseRecord) -> Option<String> {
+        None
+    }
+
     /// Remedies for a row of a stack of its own, the most promising first; nothing that the plan of the row has already.
     fn stack_remedies(&self, _case: &RemedyCase<'_>) -> Vec<Remedy> {
         Vec::new()

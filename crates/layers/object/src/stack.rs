@@ -180,6 +180,8 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
                 .map_err(|error| Error::usage("stack", error.to_string()))?;
         }
         made.destroy_data = request.destroy_data;
+        // "Network or server?" is what is asked of a store elsewhere; timing the parts of a request costs little beside its way there.
+        made.split_latency = request.object.is_some() && ["engine", "s3"].contains(&driver.name);
         made.token_file = request.token_file.filter(|_| driver.name == "engine").map(Into::into);
         Ok::<Spec, Error>(made)
     };

@@ -84,7 +84,7 @@ fn about(named: &Named<'_>, out: &mut String) {
     if record.stack.is_some() {
         let found = verdict(record).found;
         let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&found.sentence));
-        for chain in &found.chains {
+        for chain in found.chains.iter().chain(&found.spent) {
             let _ = writeln!(out, "<p>{}</p>", escaped(chain));
         }
     }

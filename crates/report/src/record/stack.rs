@@ -86,6 +86,9 @@ pub struct StackVerdict {
     /// Distances down to the hardware in words, a line for each load that is a stage of an application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chains: Vec<String>,
+    /// Where the time of requests goes, in words: of the row that it names, else of the row with the largest factor whose requests are timed in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<String>,
 }
 
 /// A remedy that was tried: pairs of phases without and with it.

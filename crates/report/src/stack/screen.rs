@@ -85,6 +85,9 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     for (at, chain) in found.found.chains.iter().enumerate() {
         page.field(if at == 0 { "chain" } else { "" }, &clean(chain), Style::Plain);
     }
+    if let Some(spent) = &found.found.spent {
+        page.field("spent", spent, Style::Plain);
+    }
     let kind = match found.found.kind {
         crate::record::StackVerdictKind::Loss => "loss: ",
         crate::record::StackVerdictKind::Limit => "limit: ",

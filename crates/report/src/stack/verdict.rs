@@ -7,6 +7,7 @@ use super::remedy::{self, Remedy};
 use super::rows::{Disturbance, Row, rows};
 use super::step::{Finding, LOSS_FACTOR_MIN, Step, steps};
 use crate::record::{Record, StackVerdict, StackVerdictKind};
+use crate::view;
 use crate::words::{clean, factor};
 
 /// Part of the rows that others may disturb before nothing is said.
@@ -39,7 +40,20 @@ pub fn verdict(record: &Record) -> Verdict {
     let steps = steps(&rows);
     let mut verdict = of_steps(record, &rows, &steps);
     verdict.found.chains = chains(&rows, &steps);
+    verdict.found.spent = spent(&rows, &steps, verdict.row);
     verdict
+}
+
+/// Where the time of requests goes in the row `named`; else in the one with the largest factor of those whose requests are timed in parts.
+fn spent(rows: &[Row<'_>], steps: &[Step], named: Option<usize>) -> Option<String> {
+    let told = |at: usize| {
+        let phase = rows[at].phase()?;
+        let words = view::of(phase.plan.layer()).spent(phase)?;
+        Some(format!("{} at {}: {words}", clean(&rows[at].row.layer), clean(&rows[at].row.load)))
+    };
+    let mut others: Vec<&Step> = steps.iter().collect();
+    others.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+    named.and_then(told).or_else(|| others.into_iter().find_map(|step| told(step.row)))
 }
 
 fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
@@ -92,6 +106,7 @@ fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
         high: None,
         sentence: sentence.to_owned(),
         chains: Vec::new(),
+        spent: None,
     }
 }
 
@@ -188,6 +203,7 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
         high: step.interval.map(|(_, high)| high),
         sentence,
         chains: Vec::new(),
+        spent: None,
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use testkit::slow_link::SlowLink;
 
 use crate::engines::Engine;
-use crate::support::{Scratch, skipped, tool};
+use crate::support::{Scratch, read_record, skipped, tool};
 
 /// Bytes that begin a message, and the flag by which one asks for times, behind two bytes of opcode.
 const MAGIC: &[u8] = b"SRP1";
@@ -217,4 +217,33 @@ fn a_server_that_stands_still_has_the_request_in_its_queue() {
         class["latency_parts"].as_array().unwrap().iter().find(|part| part["part"] == "queue").unwrap();
     // Its kernel had the request while it stood still, and says so; others wait in the client for their slot.
     assert!(queue["latency"]["max_ns"].as_f64().unwrap() >= 400e6, "{class}");
+}
+
+#[test]
+fn the_verdict_of_a_stack_says_that_it_is_the_network() {
+    // In memory, where nothing else takes as long as the link.
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let words = format!("--pool tank --dir {} --scm 256m --targets 1", memory.path().join("tank").display());
+    let scratch = Scratch::new();
+    let engine = Engine::start(scratch.path(), &words);
+    let link = SlowLink::start(engine.uri().trim_start_matches("tcp://"), Duration::from_millis(20)).unwrap();
+    let at = link.address();
+    let words = format!(
+        "stack --quick --passes 2 --size 64m --dir . --stack-object engine://{at}/tank/c --json record.json"
+    );
+    let ended = scratch.run(&words);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let record = read_record(&scratch.join("record.json"));
+    let spent = record["stack"]["verdict"]["spent"].as_str().unwrap();
+    assert!(
+        spent.starts_with("engine at ") && spent.contains("of the time in the network (a round trip takes"),
+        "{spent}"
+    );
+    assert!(ended.stdout.contains("spent     engine at "), "{}", ended.stdout);
+    // The other rows are timed as ever.
+    let phases = record["phases"].as_array().unwrap();
+    let is_split = |phase: &&Value| phase["plan"]["load"]["split_latency"] == true;
+    let split: Vec<&str> =
+        phases.iter().filter(is_split).map(|phase| phase["plan"]["engine"].as_str().unwrap()).collect();
+    assert!(!split.is_empty() && split.iter().all(|engine| *engine == "engine"), "{split:?}");
 }

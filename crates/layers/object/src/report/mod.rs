@@ -39,6 +39,10 @@ impl View for Object {
         spent::lines(page, phase);
     }
 
+    fn spent(&self, phase: &PhaseRecord) -> Option<String> {
+        spent::words(phase)
+    }
+
     fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
         stack_remedies::remedies(case)
     }

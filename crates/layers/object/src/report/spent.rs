@@ -62,10 +62,21 @@ const CAUSES: &[Cause] = &[
 
 /// Writes where the operations of each class spend their time, where the driver told parts apart.
 pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
-    let least_ns = tally(&phase.samples, "tcp_round_trip_min_ns", None).map(|(_, mean_ns)| mean_ns);
-    for class in phase.summary.classes.iter().filter(|class| !class.latency_parts.is_empty()) {
-        page.field("spent", &line(class, least_ns), Style::Plain);
+    for (class, words) in told(phase) {
+        page.field("spent", &format!("{}: {words}", clean(&class.class)), Style::Plain);
     }
+}
+
+/// Where the operations of a phase spend their time, the class of most operations for all.
+pub(super) fn words(phase: &PhaseRecord) -> Option<String> {
+    told(phase).max_by_key(|(class, _)| class.operations).map(|(_, words)| words)
+}
+
+/// The classes whose parts were told apart, with the words on each.
+fn told(phase: &PhaseRecord) -> impl Iterator<Item = (&ClassSummary, String)> {
+    let least_ns = tally(&phase.samples, "tcp_round_trip_min_ns", None).map(|(_, mean_ns)| mean_ns);
+    let classes = phase.summary.classes.iter().filter(|class| !class.latency_parts.is_empty());
+    classes.map(move |class| (class, line(class, least_ns)))
 }
 
 /// `least_ns` is the shortest round trip of the network, where it is known.
@@ -77,11 +88,10 @@ fn line(class: &ClassSummary, least_ns: Option<f64>) -> String {
     };
     let mut shares: Vec<(f64, &Cause)> = CAUSES.iter().map(|cause| (of(cause), cause)).collect();
     shares.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let name = clean(&class.class);
-    let [(share, cause), (next, second), ..] = shares[..] else { return name.into_owned() };
+    let [(share, cause), (next, second), ..] = shares[..] else { return String::new() };
     if share < SHARE_MIN {
         return format!(
-            "{name}: {:.0} % in {} and {:.0} % in {}: no part stands out",
+            "{:.0} % in {} and {:.0} % in {}: no part stands out",
             share * 100.0,
             cause.name,
             next * 100.0,
@@ -89,7 +99,7 @@ fn line(class: &ClassSummary, least_ns: Option<f64>) -> String {
         );
     }
     let trip = trip_of(class, cause, least_ns).unwrap_or_default();
-    format!("{name}: {:.0} % of the time in {}{trip}; {}", share * 100.0, cause.name, cause.advice)
+    format!("{:.0} % of the time in {}{trip}; {}", share * 100.0, cause.name, cause.advice)
 }
 
 /// Round trip of the network, in words, to be held against the time in `cause`.
@@ -146,7 +156,7 @@ mod tests {
             (&[("send", 4000), ("first-byte", 4000), ("client", 2000)], "no part stands out"),
         ] {
             let line = line(&class(parts), None);
-            assert!(line.starts_with("get: ") && line.contains(told), "{line}");
+            assert!(line.contains(told), "{line}");
         }
         for (parts, told) in [
             (
