@@ -122,7 +122,6 @@ fn what_hosts_cannot_share_is_refused() {
         ("app vpic vos:store --hosts local:2", "strata engine --pool POOL --dir DIR"),
         ("app vpic dfs+vos:store --hosts local:2", "strata engine --pool POOL --dir DIR"),
         ("app vpic data --hosts local:2 --host-targets own", "--host-targets shared"),
-        ("app database data --hosts local:2", "cannot share a log"),
         ("app vpik data --hosts local:2", "vpic"),
     ] {
         let ended = scratch.run(words);
