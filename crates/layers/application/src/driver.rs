@@ -4,16 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use driver::{Clock, Completions, Driver, Error, HostClock, Submitted, Tally, Wait};
+use driver::{Arena, Clock, Completions, Driver, Error, HostClock, Submitted, Tally, Wait};
 use layer::storage::{Storage, StorageOperation};
 
-use crate::log::{Logs, Turn};
+use crate::log::Logs;
 use crate::meter::Meter;
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, ComputeWith};
 use crate::progress::Progress;
 use crate::staging::Stager;
 use crate::words::item_words;
+
+mod commit;
+
+use commit::{Commits, Writes};
 
 /// How long a process that waits for others sleeps between two looks, in nanoseconds.
 const LOOK_NS: u64 = 20_000;
@@ -27,18 +31,7 @@ enum Pending {
     Storage(AppOperation),
     Compute { slot: u32, until_ns: u64, is_busy: bool },
     Wait { slot: u32, step: (usize, usize), iterations: u64 },
-    Commit { operation: AppOperation, number: u64, syncs: Syncs },
-}
-
-/// Part of a process in a commit.
-#[derive(Clone, Copy)]
-enum Syncs {
-    /// Another one syncs, or none does.
-    No,
-    /// It will, for all commits up to this one.
-    Asked(u64),
-    /// It does.
-    Begun(u64),
+    Commit { operation: AppOperation, number: u64, writes: Writes },
 }
 
 /// The driver.
@@ -48,10 +41,7 @@ pub(crate) struct AppDriver {
     plan: Arc<AppPlan>,
     progress: Arc<Progress>,
     logs: Arc<Logs>,
-    /// The storage has something to sync.
-    has_sync: bool,
-    /// Completion of the sync of a commit.
-    synced: Completions,
+    commits: Commits,
     interrupt: Arc<AtomicBool>,
     clock: HostClock,
     group: usize,
@@ -73,8 +63,7 @@ impl AppDriver {
     ) -> Self {
         Self {
             logs: Arc::clone(logs),
-            has_sync: !plan.left_out.iter().any(|name| name == AppClass::Sync.name()),
-            synced: Completions::with_depth(1),
+            commits: Commits::new(plan),
             storage,
             shared: Arc::clone(shared),
             plan: Arc::clone(plan),
@@ -86,6 +75,12 @@ impl AppDriver {
             meter: None,
             stager: None,
         }
+    }
+
+    /// The same with the buffers that groups of commits are gathered in.
+    pub(crate) fn gathering(mut self, arena: &Arc<Arena>) -> Self {
+        self.commits.gather_in(arena, &self.plan, self.group);
+        self
     }
 
     /// The same for an accelerator.
@@ -129,81 +124,6 @@ impl AppDriver {
     }
 }
 
-impl AppDriver {
-    /// A process asks for a commit of what it has appended.
-    fn begin_commit(&mut self, operation: &AppOperation, done: &mut Completions) {
-        let Some(log) = self.logs.of(operation.set) else { return };
-        if !self.has_sync {
-            log.committed();
-            self.pending = Pending::Nothing;
-            done.push(operation.slot, 0);
-            return;
-        }
-        let number = log.ask(operation.object);
-        self.pending = Pending::Commit { operation: *operation, number, syncs: Syncs::No };
-    }
-
-    /// Goes on with a commit: the first process that finds none syncing does so for all that have asked by then.
-    fn commit(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
-        let (_, deadline_ns) = wait.deadline_ns(self.clock.now_ns());
-        let logs = Arc::clone(&self.logs);
-        while let Pending::Commit { operation, number, syncs } = &mut self.pending {
-            let Some(log) = logs.of(operation.set) else { return Ok(()) };
-            let left_ns = deadline_ns.saturating_sub(self.clock.now_ns());
-            match *syncs {
-                Syncs::No => match log.turn(operation.object, *number) {
-                    Turn::Durable => {
-                        done.push(operation.slot, 0);
-                        self.pending = Pending::Nothing;
-                    }
-                    Turn::Sync(upto) => *syncs = Syncs::Asked(upto),
-                    Turn::Wait if left_ns == 0 => return Ok(()),
-                    Turn::Wait => log.wait(operation.object, *number, left_ns.min(SLEEP_NS)),
-                },
-                Syncs::Asked(upto) => {
-                    let Some(call) = operation.storage() else { return Ok(()) };
-                    if self.storage.submit(&[call], &mut self.synced)?.accepted > 0 {
-                        *syncs = Syncs::Begun(upto);
-                    } else if left_ns == 0 {
-                        return Ok(());
-                    }
-                }
-                Syncs::Begun(upto) => {
-                    if self.synced.is_empty() {
-                        self.storage.reap(wait, &mut self.synced)?;
-                    }
-                    let Some(result) = self.synced.as_slice().first().map(|completion| completion.result)
-                    else {
-                        return Ok(());
-                    };
-                    self.synced.clear();
-                    log.synced(operation.object, upto, result >= 0);
-                    done.push(operation.slot, result);
-                    // A failed one is asked for its cause.
-                    *syncs = Syncs::No;
-                    if result >= 0 {
-                        self.pending = Pending::Nothing;
-                    }
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for AppDriver {
-    fn drop(&mut self) {
-        // Others need not wait for a sync that never ends.
-        if let Pending::Commit { operation, syncs: Syncs::Asked(upto) | Syncs::Begun(upto), .. } =
-            self.pending
-            && let Some(log) = self.logs.of(operation.set)
-        {
-            log.synced(operation.object, upto, false);
-        }
-    }
-}
-
 impl Driver<AppOperation> for AppDriver {
     #[inline]
     fn submit(&mut self, batch: &[AppOperation], done: &mut Completions) -> Result<Submitted, Error> {
@@ -213,6 +133,11 @@ impl Driver<AppOperation> for AppDriver {
         }
         if operation.class == AppClass::Commit {
             self.begin_commit(operation, done);
+            return Ok(Submitted { accepted: 1 });
+        }
+        if operation.class == AppClass::Append && self.commits.keeps(operation) {
+            self.pending = Pending::Nothing;
+            done.push(operation.slot, 0);
             return Ok(Submitted { accepted: 1 });
         }
         if let (AppClass::Copy, Some(stager)) = (operation.class, &self.stager) {

@@ -1,13 +1,18 @@
 //! Logs of a run: the next free place of each, commits in groups, and the records that are acknowledged and found again.
 //!
-//! A log has one lock, which its processes share while they commit, as those of a database do.
+//! A log has one lock, which its processes share while they commit, as those of a database do. Each host has a log of its own.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::plan::SetPlan;
+use crate::plan::{AppPlan, LogShare, SetPlan};
+
+mod gathered;
+
+use gathered::Gathered;
+pub(crate) use gathered::{Put, Whole};
 
 /// A bit for each record.
 struct Bits(Vec<AtomicU64>);
@@ -44,9 +49,16 @@ impl Bits {
 struct Group {
     /// Commits that were asked for.
     asked: u64,
-    /// Those of them that are durable.
+    /// Those of them that are durable, or whose group has failed.
     durable: u64,
     is_syncing: bool,
+}
+
+/// Commits of a group that failed, each of them by this result.
+struct Failed {
+    after: u64,
+    upto: u64,
+    result: i64,
 }
 
 /// Counters of commits.
@@ -54,7 +66,9 @@ struct Group {
 pub(crate) struct Commits {
     pub(crate) commits: u64,
     pub(crate) syncs: u64,
-    /// Most commits that one sync carried.
+    /// Objects that groups of commits were written as.
+    pub(crate) objects: u64,
+    /// Most commits that one sync, or one object, carried.
     pub(crate) largest: u64,
     /// Records that were read again.
     pub(crate) recovered: u64,
@@ -64,6 +78,8 @@ pub(crate) struct Commits {
 struct State {
     segments: BTreeMap<u64, Group>,
     counts: Commits,
+    failed: Vec<Failed>,
+    gathered: Gathered,
 }
 
 /// The next move of a process that waits for its commit.
@@ -75,10 +91,14 @@ pub(crate) enum Turn {
     Sync(u64),
     /// Another one syncs.
     Wait,
+    /// Its group was not written.
+    Failed(i64),
 }
 
 /// A log.
 pub(crate) struct Log {
+    /// Its part of the logs of all hosts. Its own places begin at 0.
+    pub(crate) share: LogShare,
     next: AtomicU64,
     state: Mutex<State>,
     turned: Condvar,
@@ -92,13 +112,16 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    fn new(records: u64) -> Self {
+    /// A log without records; those of all hosts have `records`, and `group_bytes` is the most that its groups of commits have.
+    fn new(share: LogShare, records: u64, group_bytes: u64) -> Self {
         let bits = || Bits::new(records);
+        let gathered = Gathered::new(group_bytes as usize);
         Self {
+            share,
             next: AtomicU64::new(0),
-            state: Mutex::default(),
+            state: Mutex::new(State { gathered, ..State::default() }),
             turned: Condvar::new(),
-            written: bits(),
+            written: Bits::new(share.records),
             places: AtomicU64::new(0),
             acknowledged: bits(),
             found: bits(),
@@ -156,6 +179,11 @@ impl Log {
     /// The next move of the process of commit `number`.
     pub(crate) fn turn(&self, segment: u64, number: u64) -> Turn {
         let mut state = self.state();
+        if let Some(failed) =
+            state.failed.iter().find(|failed| failed.after < number && number <= failed.upto)
+        {
+            return Turn::Failed(failed.result);
+        }
         let group = state.segments.entry(segment).or_default();
         match () {
             () if group.durable >= number => Turn::Durable,
@@ -205,9 +233,13 @@ impl Log {
 pub(crate) struct Logs(Vec<Option<Log>>);
 
 impl Logs {
-    /// Logs without records.
-    pub(crate) fn new(sets: &[SetPlan]) -> Self {
-        Self(sets.iter().map(|set| set.log.map(|_| Log::new(set.space.total()))).collect())
+    /// The logs of this host, without records.
+    pub(crate) fn new(plan: &AppPlan) -> Self {
+        let of_set = |set: &SetPlan| {
+            let group_bytes = if set.is_grouped() { set.object_bytes() } else { 0 };
+            set.log.as_ref().map(|_| Log::new(set.log_of(plan.host()), set.space.total(), group_bytes))
+        };
+        Self(plan.sets.iter().map(of_set).collect())
     }
 
     /// The log of a set.
@@ -223,10 +255,16 @@ impl Logs {
             let counts = std::mem::take(&mut log.state().counts);
             sum.commits += counts.commits;
             sum.syncs += counts.syncs;
+            sum.objects += counts.objects;
             sum.largest = sum.largest.max(counts.largest);
             sum.recovered += counts.recovered;
         }
         sum
+    }
+
+    /// Logs that have records of this host.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().flatten().filter(|log| log.share.records > 0).count() as u64
     }
 }
 
@@ -234,9 +272,13 @@ impl Logs {
 mod tests {
     use super::*;
 
+    fn log(records: u64) -> Log {
+        Log::new(LogShare { records, ..LogShare::default() }, records, 0)
+    }
+
     #[test]
     fn one_sync_carries_all_commits_that_were_asked_for_before_it() {
-        let log = Log::new(100);
+        let log = log(100);
         let first = log.ask(0);
         assert_eq!(log.turn(0, first), Turn::Sync(1));
         let (second, third) = (log.ask(0), log.ask(0));
@@ -250,13 +292,13 @@ mod tests {
         log.synced(1, 1, false);
         assert_eq!(log.turn(1, other), Turn::Sync(1), "a sync that failed makes nothing durable");
         let logs = Logs(vec![None, Some(log)]);
-        assert_eq!(logs.take_counts(), Commits { commits: 3, syncs: 2, largest: 2, recovered: 0 });
+        assert_eq!(logs.take_counts(), Commits { commits: 3, syncs: 2, largest: 2, ..Commits::default() });
         assert_eq!(logs.take_counts(), Commits::default());
     }
 
     #[test]
     fn acknowledged_records_that_no_place_has_are_named() {
-        let log = Log::new(200);
+        let log = log(200);
         [3, 70, 150].iter().for_each(|record| log.acknowledge(*record));
         assert!(!log.find(3) && !log.find(150) && log.find(3), "found twice");
         [0, 1].iter().for_each(|place| log.note_written(*place));

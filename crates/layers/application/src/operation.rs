@@ -144,17 +144,6 @@ impl AppClass {
         matches!(self, Self::Append | Self::Commit | Self::Recover | Self::Allocate)
     }
 
-    /// Calls that are made around it, so that the segment of a log is open that it is about.
-    #[must_use]
-    pub fn around_log(self) -> &'static [Self] {
-        match self {
-            Self::Append => &[Self::Open, Self::Sync, Self::Close],
-            Self::Recover => &[Self::Open, Self::Close],
-            Self::Allocate => &[Self::Create, Self::Sync, Self::Close],
-            _ => &[],
-        }
-    }
-
     /// Whether it brings content of items to the storage.
     #[inline]
     #[must_use]
@@ -259,7 +248,8 @@ impl Operation for AppOperation {
 
     #[inline]
     fn bytes(&self) -> u64 {
-        if self.class.moves() { self.length_bytes } else { 0 }
+        // A commit of a group has its part of the bytes that the group is written with.
+        if self.class.moves() || self.class == AppClass::Commit { self.length_bytes } else { 0 }
     }
 
     #[inline]

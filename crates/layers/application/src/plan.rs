@@ -7,10 +7,14 @@ use workload::plan::{LayerPlan, LoadPlan, Terms};
 
 use crate::operation::AppClass;
 
+pub(crate) mod hosts;
+mod log;
 mod set;
 
+pub use log::LogPlan;
+pub(crate) use log::LogShare;
 pub(crate) use set::LAYOUTS;
-pub use set::{Layout, LogPlan, SetPlan, Space};
+pub use set::{Layout, SetPlan, Space};
 
 /// Bytes of the value of an index: where an item lies.
 pub(crate) const INDEX_VALUE_BYTES: u64 = 32;
@@ -249,29 +253,7 @@ impl AppPlan {
     #[must_use]
     pub fn process(&self, worker: u32) -> Option<(usize, u32)> {
         let hosts = self.load.place.map_or(1, |place| place.hosts.max(1));
-        let is_even = |group: &GroupPlan| group.processes.is_multiple_of(hosts);
-        // Workers of a host are neighbours, and so are those of a group in it.
-        let each = self.processes().div_ceil(hosts).max(1);
-        let (host, mut at) = (worker / each, worker % each);
-        if host >= hosts {
-            return None;
-        }
-        let evenly: u32 =
-            self.groups.iter().filter(|group| is_even(group)).map(|group| group.processes / hosts).sum();
-        let is_of_even = at < evenly;
-        if !is_of_even {
-            at = host * (each - evenly) + at - evenly;
-        }
-        for (number, group) in
-            self.groups.iter().enumerate().filter(|(_, group)| is_even(group) == is_of_even)
-        {
-            let count = if is_of_even { group.processes / hosts } else { group.processes };
-            if at < count {
-                return Some((number, if is_of_even { host * count + at } else { at }));
-            }
-            at -= count;
-        }
-        None
+        hosts::dealt(&self.groups, hosts, worker)
     }
 
     /// Sets that are staged, each with the group whose processes stage its items.
@@ -310,7 +292,10 @@ impl AppPlan {
         if steps().any(|step| !step.after.is_empty()) {
             classes.push(AppClass::Wait as usize);
         }
-        let around = steps().flat_map(StepPlan::calls).flat_map(|call| call.class.around_log());
+        // What is around a commit is a part of it.
+        let apart = steps().flat_map(StepPlan::calls).filter(|call| call.class.is_of_log());
+        let apart = apart.filter(|call| call.class != AppClass::Commit);
+        let around = apart.flat_map(|call| self.sets[usize::from(call.set)].around(call.class));
         let is_there = |class: &&AppClass| !self.left_out.iter().any(|name| name == class.name());
         classes.extend(around.filter(is_there).map(|class| *class as usize));
         classes.sort_unstable();

@@ -16,7 +16,7 @@ use crate::description::{Application, Description, resolve, scaled};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
-use crate::{beside, builtin, dlio, formats};
+use crate::{beside, builtin, dlio, formats, hosts};
 
 /// An application that is planned on a target.
 pub(crate) struct PlannedApp {
@@ -132,6 +132,7 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
     application
         .parameters
         .extend(own.scale.map(|scale| ParameterPlan { name: "scale".to_owned(), value: scale.to_string() }));
+    hosts::spread(&mut application, spec.place.map_or(1, |place| place.hosts))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
     let seed = |stage| planning.seed_of(stage);
     let target_spec = target_spec(spec, &target, seed(0))?;
@@ -221,7 +222,7 @@ pub(crate) fn stage_plan(
         content_seed,
         load: load(spec, 1, None, seed).map_err(|error| Error::usage("plan", error.0))?,
     };
-    plan.left_out = leave_out(&mut plan.groups, &facts.left_out);
+    plan.left_out = leave_out(&mut plan.groups, &plan.sets, &facts.left_out);
     settle_load(&mut plan, spec)?;
     Ok(plan)
 }
@@ -236,10 +237,13 @@ fn named(options: &[(String, String)]) -> Vec<ParameterPlan> {
 fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
     let processes = plan.processes();
     let hosts = spec.place.map_or(1, |place| place.hosts.max(1));
-    if hosts > 1 && plan.sets.iter().any(|set| set.log.is_some()) {
-        return Err(Error::usage("plan", "processes of several hosts cannot share a log")
-            .with("stage", &plan.name)
-            .remedy("use one host, or an application without logs"));
+    if plan.memory.gpu().is_some() && plan.sets.iter().any(SetPlan::is_grouped) {
+        return Err(Error::usage(
+            "plan",
+            "groups of commits are gathered in memory of the host, and the buffers are on GPUs",
+        )
+        .with("stage", &plan.name)
+        .remedy("leave out --memory gpu, or use a log in segments (database: --set files=one)"));
     }
     plan.load.threads = processes.div_ceil(hosts);
     plan.load.warmup = Warmup::None;
@@ -346,7 +350,8 @@ fn needs(application: &Application, number: usize) -> StorageNeeds {
     });
     let mut calls: Vec<StorageCall> =
         application.steps().flat_map(StepPlan::calls).filter_map(|call| call.class.call()).collect();
-    let around = application.steps().flat_map(StepPlan::calls).flat_map(|call| call.class.around_log());
+    let logs = application.steps().flat_map(StepPlan::calls).filter(|call| call.class.is_of_log());
+    let around = logs.flat_map(|call| application.sets[usize::from(call.set)].around(call.class));
     calls.extend(around.filter_map(|class| class.call()));
     calls.sort_unstable();
     calls.dedup();
@@ -370,14 +375,16 @@ fn updates(step: &StepPlan, set: usize) -> bool {
 }
 
 /// Takes calls out that a target does not have; their names.
-fn leave_out(groups: &mut [GroupPlan], calls: &[StorageCall]) -> Vec<String> {
+fn leave_out(groups: &mut [GroupPlan], sets: &[SetPlan], calls: &[StorageCall]) -> Vec<String> {
     let mut left_out: Vec<String> = Vec::new();
     for step in groups.iter_mut().flat_map(|group| &mut group.steps) {
         for list in [&mut step.once, &mut step.begin, &mut step.each, &mut step.end] {
             list.retain(|call| {
                 let is_left = call.class.call().is_some_and(|call| calls.contains(&call));
                 // Calls on logs stay, and calls around them are left out as they come.
-                let around = call.class.around_log().iter();
+                let is_of_log = call.class.is_of_log();
+                let around = if is_of_log { sets[usize::from(call.set)].around(call.class) } else { &[] };
+                let around = around.iter();
                 let around = around.filter(|class| class.call().is_some_and(|call| calls.contains(&call)));
                 for class in
                     around.chain((is_left && call.class == AppClass::Commit).then_some(&AppClass::Sync))
@@ -412,18 +419,19 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         );
     }
     for set in application.sets.iter().filter(|set| !set.is_index) {
-        let is_alone = set.objects() == set.space.total() && set.log.is_none();
+        let is_alone =
+            set.objects() == set.space.total() && set.log.as_ref().is_none_or(|log| log.is_grouped);
         if facts.only_whole && (!is_alone || set.transfer_bytes < set.size_bytes_max) {
             return refuse(
                 format!(
                     "{} writes whole objects, and items of the set {} are parts of one",
                     facts.engine, set.name
                 ),
-                "use a target with arrays or files, or an application with an object for each item that one call moves (fdb-hammer; cosmic-tagger: --set files=sample; vpic, bd-cats: --set files=variable and a transfer as large as a variable; checkpoint: --set names=direct and a transfer as large as size)",
+                "use a target with arrays or files, or an application with an object for each item that one call moves (fdb-hammer; cosmic-tagger: --set files=sample; vpic, bd-cats: --set files=variable and a transfer as large as a variable; checkpoint: --set names=direct and a transfer as large as size; database: --set files=page)",
             );
         }
         let unit = facts.granularity_bytes.max(1);
-        let filled = set.log.filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
+        let filled = set.log.as_ref().filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
         let is_odd = set.size_bytes_min != set.size_bytes_max
             && !(set.size_bytes_min.is_multiple_of(unit) && set.size_step_bytes.is_multiple_of(unit));
         let is_cut = is_odd

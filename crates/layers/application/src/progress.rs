@@ -116,13 +116,15 @@ impl Progress {
         }
     }
 
-    /// Iterations that all processes have done of the steps with calls of a class, of all such steps together.
-    pub(crate) fn least_of(&self, plan: &AppPlan, class: AppClass) -> u64 {
-        let mut sum = 0;
+    /// Iterations that all processes here have done of the steps with calls of a class, of all such steps together; none where there is no such process
+    /// here.
+    pub(crate) fn least_of(&self, plan: &AppPlan, class: AppClass) -> Option<u64> {
+        let mut sum = None;
         for (group, steps) in plan.groups.iter().zip(&self.0.steps) {
             for (plan, step) in group.steps.iter().zip(steps) {
-                if plan.calls().any(|call| call.class == class) {
-                    sum += step.here();
+                let here = step.here();
+                if here != ELSEWHERE && plan.calls().any(|call| call.class == class) {
+                    sum = Some(sum.unwrap_or(0) + here);
                 }
             }
         }

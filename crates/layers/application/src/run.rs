@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation};
 use gpu::WorkerNotes;
 use layer::memory::{Attached, WorkerMemory, WorkerNeeds};
-use layer::observations::CommitActivity;
 use layer::server::SharedStores;
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, StageContext};
@@ -28,7 +27,7 @@ use crate::log::Logs;
 use crate::meter::Meters;
 use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
-use crate::plan::{AppPlan, StepPlan};
+use crate::plan::AppPlan;
 use crate::planning::{self, Opening, PlannedApp};
 use crate::progress::Progress;
 use crate::sharing;
@@ -149,7 +148,7 @@ fn stages(
 ) -> Vec<Phase> {
     let last = plans.len().saturating_sub(1);
     let times = Arc::new(Times::default());
-    let logs = Arc::new(plans.first().map_or_else(Logs::default, |plan| Logs::new(&plan.sets)));
+    let logs = Arc::new(plans.first().map_or_else(Logs::default, Logs::new));
     let stage = |(at, plan)| {
         let (logs, times) = (Arc::clone(&logs), Arc::clone(&times));
         let search = search.filter(|_| at == last).cloned();
@@ -255,7 +254,7 @@ impl AppRun {
         self.end_turn();
         let storage = opening.open(&self.context)?;
         let (logs, times) = match is_repeated {
-            true => (Arc::new(Logs::new(&plan.sets)), Arc::default()),
+            true => (Arc::new(Logs::new(plan)), Arc::default()),
             false => (Arc::clone(&kept.logs), Arc::clone(&kept.times)),
         };
         let turn = OpenTurn { number, storage, logs, times };
@@ -395,22 +394,6 @@ struct Ready {
 }
 
 impl Ready {
-    /// Commits of the stage; none where it has no logs.
-    fn commits(&self) -> Option<CommitActivity> {
-        let plan = &self.plan;
-        let steps = || plan.groups.iter().flat_map(|group| &group.steps);
-        let has = |class| steps().flat_map(StepPlan::calls).any(|call| call.class == class);
-        let counts = self.logs.take_counts();
-        (has(AppClass::Append) || has(AppClass::Recover)).then(|| CommitActivity {
-            commits: counts.commits,
-            syncs: counts.syncs,
-            commits_per_sync: (counts.syncs > 0).then(|| counts.commits as f64 / counts.syncs as f64),
-            commits_per_sync_max: counts.largest,
-            checkpoints: self.progress.least_of(plan, AppClass::Update),
-            recovered_records: counts.recovered,
-        })
-    }
-
     fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
         let plan = &self.plan;
         let (progress, logs) = (Arc::clone(&self.progress), Arc::clone(&self.logs));
@@ -437,6 +420,7 @@ impl Ready {
                 process,
             });
             let driver = AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group)
+                .gathering(&arena)
                 .metered(meter)
                 .staging(stager);
             Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })

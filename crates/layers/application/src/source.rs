@@ -18,7 +18,7 @@ use crate::staging::Staging;
 use crate::words::{damage_words, item_words};
 
 mod expected;
-mod records;
+pub(crate) mod records;
 
 pub(crate) use expected::expected_operations;
 use records::OpenLog;
@@ -146,7 +146,7 @@ impl AppSource {
     /// When there is no memory, or no such process.
     pub fn alone(plan: &Arc<AppPlan>, worker: u32) -> Result<Self, Error> {
         let arena = Arc::new(Arena::new(1, plan.transfer_bytes_max() as usize, PageSize::Base)?);
-        let (progress, logs) = (Arc::new(Progress::new(plan)), Arc::new(Logs::new(&plan.sets)));
+        let (progress, logs) = (Arc::new(Progress::new(plan)), Arc::new(Logs::new(plan)));
         let found = plan.process(worker);
         found.ok_or_else(|| Error::usage("plan", "the stage has no such process").with("worker", worker))?;
         Ok(Self::new(plan, found, &arena, (&progress, &logs)))
@@ -164,8 +164,8 @@ impl AppSource {
 
     /// Begins the present step of the present iteration.
     fn begin_step(&mut self) {
-        let processes = u64::from(self.group().processes);
-        let (first, count) = self.step().share(u64::from(self.process), processes, self.at.iteration);
+        let (group, process) = (self.group(), u64::from(self.process));
+        let (first, count) = self.plan.share(group, self.step(), process, self.at.iteration);
         (self.at.part, self.at.call, self.at.done, self.at.transfer) = (Part::Wait, 0, 0, 0);
         (self.at.first, self.at.count) = (first, count);
         self.at.item = if count > 0 { self.item_at(first) } else { 0 };
@@ -394,6 +394,9 @@ impl Source<AppOperation> for AppSource {
         let length = operation.length_bytes as usize;
         match operation.class {
             class if class.writes() || class == AppClass::Copy => {
+                let set = &self.plan.sets[usize::from(operation.set)];
+                // A record is whole, also where it moves by its commit.
+                let length = if class == AppClass::Append { set.size_bytes_max as usize } else { length };
                 // SAFETY: the slot is the source's until the operation is submitted.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 let content = &self.contents[usize::from(operation.set)];

@@ -153,18 +153,39 @@ pub struct CheckpointBlocking {
 /// Commits of a stage on its logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommitActivity {
+    /// Logs: each host with processes that append has one of its own.
+    #[serde(default)]
+    pub logs: u64,
     /// Commits that became durable.
     pub commits: u64,
     /// Syncs that made them so; 0 where a storage has nothing to sync.
     pub syncs: u64,
+    /// Objects that groups of commits were written as, each with the records of one group; 0 where each process writes its own records into segments.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub objects: u64,
     /// Commits that one sync carried, in the mean; none without syncs.
     pub commits_per_sync: Option<f64>,
-    /// Most commits that one sync carried.
+    /// Commits that one object carried, in the mean; none where groups are no objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits_per_object: Option<f64>,
+    /// Most commits that one sync, or one object, carried.
     pub commits_per_sync_max: u64,
-    /// Checkpoints that were whole: items written anew, and synced.
-    pub checkpoints: u64,
+    /// Checkpoints that were whole: items written anew, and synced; none where the stage has none.
+    pub checkpoints: Option<u64>,
     /// Records of logs that were read again.
     pub recovered_records: u64,
+}
+
+impl CommitActivity {
+    /// Commits of one of so many; none where there are none.
+    #[must_use]
+    pub fn mean(commits: u64, of: u64) -> Option<f64> {
+        (of > 0).then(|| commits as f64 / of as f64)
+    }
+}
+
+fn is_nothing(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Utilisation of accelerators as MLPerf Storage defines it: the time that they computed over the time of the stage, without the iterations

@@ -120,7 +120,6 @@ fn what_hosts_cannot_share_is_refused() {
     let scratch = scratch();
     for (words, told) in [
         ("app vpic data --hosts local:2 --host-targets own", "--host-targets shared"),
-        ("app database data --hosts local:2", "cannot share a log"),
         ("app vpik data --hosts local:2", "vpic"),
     ] {
         let ended = scratch.run(words);

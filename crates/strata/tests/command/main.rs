@@ -17,6 +17,8 @@ mod compare;
 mod damage;
 mod daos;
 mod database;
+mod database_hosts;
+mod database_objects;
 mod dialect_directories;
 mod dialect_elbencho_hosts;
 mod dialect_ior;

@@ -7,12 +7,14 @@ use super::Set;
 use super::parse::refused;
 use super::values::Values;
 use crate::operation::AppClass;
-use crate::plan::{Layout, LogPlan, Selection, SetPlan, StepPlan};
+use crate::plan::{CallPlan, Layout, LogPlan, Selection, SetPlan, StepPlan};
 
 /// Most records of a log: which of them are acknowledged and found is kept in memory.
 const RECORDS_MAX: u64 = 1 << 28;
 /// Most segments.
 const SEGMENTS_MAX: u64 = 1 << 16;
+/// Word for a segment that is a group of commits.
+const GROUP: &str = "group";
 /// Smallest record: its number, and as many bytes of content.
 const RECORD_BYTES_MIN: u64 = 16;
 
@@ -40,10 +42,22 @@ pub(super) fn log_of(values: &Values<'_>, set: &Set, kind: Kind) -> Result<Optio
     };
     let ways = [("none", false), ("zero", true)];
     let way = set.preallocate.as_deref().unwrap_or("none");
-    Ok(Some(LogPlan {
-        segment_bytes: values.number(segment)?,
-        is_preallocated: values.chosen("preallocate", way, &ways)?,
-    }))
+    let is_preallocated = values.chosen("preallocate", way, &ways)?;
+    let is_grouped = segment.text() == GROUP;
+    if is_grouped && is_preallocated {
+        let given = format!("the log {} has a segment for each group of commits, and preallocate", set.name);
+        return Err(refused(given, "one of both: a group is written whole"));
+    }
+    let segment_bytes = if is_grouped { 0 } else { values.number(segment)? };
+    Ok(Some(LogPlan { segment_bytes, is_preallocated, is_grouped, clients: Vec::new() }))
+}
+
+/// Bytes of the largest group of commits: each process of a log has one commit in it.
+pub(super) fn group_bytes(step: &StepPlan, set: usize, record_bytes: u64) -> u64 {
+    let is_commit = |call: &&CallPlan| call.class == AppClass::Commit && usize::from(call.set) == set;
+    let every = step.each.iter().filter(is_commit).map(|call| call.every).min();
+    let records = every.unwrap_or(step.space.items).min(step.space.items);
+    records.saturating_mul(record_bytes).saturating_mul(step.space.processes)
 }
 
 /// Checks a set that is a log.
@@ -64,7 +78,7 @@ pub(super) fn check_set(set: &SetPlan) -> Result<(), Error> {
         return Err(refused(given, "segments that hold a record or more"));
     }
     let (records, segments) = (set.space.total(), set.objects());
-    if records > RECORDS_MAX || segments > SEGMENTS_MAX {
+    if records > RECORDS_MAX || (segments > SEGMENTS_MAX && !set.is_grouped()) {
         let given = format!("the log {name} has {records} records in {segments} segments");
         return Err(refused(given, &format!("at most {RECORDS_MAX} records and {SEGMENTS_MAX} segments")));
     }
@@ -89,14 +103,19 @@ pub(super) fn check_step(place: &str, at: usize, set: &SetPlan, step: &StepPlan)
     if has(AppClass::Commit) && !has(AppClass::Append) {
         return refuse("commit", "it in the step that appends to the log");
     }
+    if set.is_grouped() && has(AppClass::Append) && !has(AppClass::Commit) {
+        return refuse("append without commit to", "commit too: a segment is a group of commits");
+    }
+    if set.is_grouped() && has(AppClass::Allocate) {
+        return refuse("allocate", "it for logs with segments of one size");
+    }
     if has(AppClass::Append) && step.selection != Selection::Own {
         return refuse("append", "it in a step with items of its own");
     }
     if has(AppClass::Recover) && step.selection != Selection::All {
         return refuse("recover", "it with of = the step that appends, and from = \"all\"");
     }
-    let is_of =
-        |call: &&crate::plan::CallPlan| call.class == AppClass::Allocate && usize::from(call.set) == at;
+    let is_of = |call: &&CallPlan| call.class == AppClass::Allocate && usize::from(call.set) == at;
     if step.each.iter().any(|call| is_of(&call)) {
         return refuse("allocate", "it in once, begin or end");
     }
@@ -120,7 +139,16 @@ mod tests {
         let set = &application.sets[0];
         assert_eq!((set.objects(), set.object_bytes(), set.segment_records()), (5, 1000, 10));
         assert_eq!((set.place(0), set.place(23)), ((0, 0), (2, 300)));
-        assert!(set.data_sync && set.log.is_some_and(|log| !log.is_preallocated));
+        assert!(set.data_sync && set.log.as_ref().is_some_and(|log| !log.is_preallocated));
+    }
+
+    #[test]
+    fn a_group_of_commits_has_records_of_all_processes() {
+        let application = resolve(&parse(&LOG.replace("segment = 1000", "segment = 'group'")).unwrap(), &[]);
+        let set = &application.unwrap().sets[0];
+        // Two processes with two records each in a commit; 42 records are 42 groups at most.
+        assert_eq!((set.object_bytes(), set.transfer_bytes, set.objects()), (400, 400, 42));
+        assert_eq!((set.place(0), set.place(23)), ((0, 0), (23, 0)));
     }
 
     #[test]
@@ -141,6 +169,7 @@ mod tests {
             ("end = ['commit wal']", "end = ['append wal']", "it in each"),
             ("'append wal', ", "'append wal', 'allocate wal', ", "once, begin or end"),
             ("items = 7", "items = 100000000", "at most 268435456 records"),
+            ("segment = 1000\n", "segment = 'group'\npreallocate = 'zero'\n", "one of both"),
         ] {
             assert!(LOG.contains(from), "{from}");
             let described = parse(&LOG.replacen(from, to, 1));

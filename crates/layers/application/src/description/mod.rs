@@ -139,7 +139,7 @@ pub struct Set {
     /// of the same number do).
     #[serde(default)]
     pub order: Option<String>,
-    /// Bytes of a segment of a log.
+    /// Bytes of a segment of a log; `group`: a segment has the records of one group of commits, and is written whole.
     #[serde(default)]
     pub segment: Option<Quantity>,
     /// Preparation of segments of a log by `allocate`: `zero` (filled with zeros) or `none` (made empty).

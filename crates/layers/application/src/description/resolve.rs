@@ -345,10 +345,15 @@ impl Resolver<'_> {
                 ));
             }
         };
-        let log = logs::log_of(&self.values, set, kind)?;
+        let mut log = logs::log_of(&self.values, set, kind)?;
+        if let (Some(log), Some(step)) = (log.as_mut().filter(|log| log.is_grouped), steps().find(writes)) {
+            log.segment_bytes = logs::group_bytes(step, at, max);
+        }
         let transfer = set.transfer.as_ref().map_or(Ok(max), |transfer| self.values.number(transfer))?;
-        // Records are written by one call.
-        let transfer = log.map_or(transfer.min(max), |log| transfer.min(log.segment_bytes).max(max));
+        // Records are written by one call, and so are groups of them.
+        let transfer = log.as_ref().map_or(transfer.min(max), |log| {
+            if log.is_grouped { log.segment_bytes.max(max) } else { transfer.min(log.segment_bytes).max(max) }
+        });
         let syncs = [("all", false), ("data", true)];
         let uses = |class| {
             steps().any(|step| step.calls().any(|call| call.class == class && usize::from(call.set) == at))

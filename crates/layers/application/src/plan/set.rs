@@ -4,6 +4,8 @@ use layer::storage::{Dataset, ObjectFormat, Transfers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::LogPlan;
+
 /// Items that share an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -107,21 +109,12 @@ pub struct SetPlan {
     pub parallel: Option<Transfers>,
 }
 
-/// Segments of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LogPlan {
-    /// Bytes of a segment.
-    pub segment_bytes: u64,
-    /// Segments are filled with zeros before the first record.
-    pub is_preallocated: bool,
-}
-
 impl SetPlan {
     /// Objects of the set.
     #[must_use]
     pub fn objects(&self) -> u64 {
         if self.log.is_some() {
-            return self.space.total().div_ceil(self.segment_records());
+            return self.log_segments();
         }
         let Space { iterations, processes, .. } = self.space;
         match self.layout {
@@ -136,18 +129,11 @@ impl SetPlan {
     /// Bytes of the largest object.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
-        if let Some(log) = self.log {
+        if let Some(log) = &self.log {
             return log.segment_bytes;
         }
         let objects = self.objects().max(1);
         (self.space.total() / objects).saturating_mul(self.size_bytes_max)
-    }
-
-    /// Records of a segment of a log.
-    #[inline]
-    #[must_use]
-    pub fn segment_records(&self) -> u64 {
-        self.log.map_or(1, |log| log.segment_bytes / self.size_bytes_max.max(1)).max(1)
     }
 
     /// Object of an item, and where it begins there; of a log, those of the record at place `item`.
@@ -192,7 +178,7 @@ impl SetPlan {
     /// Bytes of all items, about where sizes differ.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        if let Some(log) = self.log.filter(|log| log.is_preallocated) {
+        if let Some(log) = self.log.as_ref().filter(|log| log.is_preallocated) {
             return self.objects().saturating_mul(log.segment_bytes);
         }
         let mean = self.size_bytes_min / 2

@@ -143,16 +143,23 @@ fn checkpoint(page: &mut Page, seen: &CheckpointActivity) {
 /// Commits, what their syncs carried, and what was recovered.
 fn commits(page: &mut Page, seen: &CommitActivity) {
     if seen.commits > 0 {
-        let syncs = match seen.commits_per_sync {
-            Some(each) => format!(
-                "{} in {}, {each:.2} a sync, {} at most",
-                counted(seen.commits, "commit"),
-                counted(seen.syncs, "sync"),
-                count(seen.commits_per_sync_max)
-            ),
-            None => format!("{}: durable when written, nothing to sync", counted(seen.commits, "commit")),
+        let all = counted(seen.commits, "commit");
+        let of = |number, noun, each: f64, one| {
+            let most = count(seen.commits_per_sync_max);
+            format!("{all} in {}, {each:.2} {one}, {most} at most", counted(number, noun))
         };
-        page.field("commits", &format!("{syncs}; {}", counted(seen.checkpoints, "checkpoint")), Style::Plain);
+        let mut text = match (seen.commits_per_object, seen.commits_per_sync) {
+            (Some(each), _) => of(seen.objects, "object", each, "an object"),
+            (None, Some(each)) => of(seen.syncs, "sync", each, "a sync"),
+            (None, None) => format!("{all}: durable when written, nothing to sync"),
+        };
+        if seen.logs > 1 {
+            text += &format!("; {} logs, one of each host with clients", count(seen.logs));
+        }
+        if let Some(checkpoints) = seen.checkpoints {
+            text += &format!("; {}", counted(checkpoints, "checkpoint"));
+        }
+        page.field("commits", &text, Style::Plain);
     }
     if seen.recovered_records > 0 {
         let text =

@@ -10,6 +10,7 @@ use layer::{Part, Seen, Tell};
 use runner::{Job, Outcome};
 
 use super::Ready;
+use crate::commits;
 
 /// Stages of applications that are ready to run.
 pub(super) struct AppPart {
@@ -57,7 +58,7 @@ impl Part for AppPart {
             {
                 outcome.notes.extend(trying.take(profile, tell));
             }
-            let commits = ready.commits();
+            let commits = commits::of(&ready.plan, &ready.logs, &ready.progress);
             let checkpoint = ready.times.take(&ready.plan, &outcome.samples, &ready.progress);
             (outcome, Observations { gpu, utilisation, commits, checkpoint, ..machine.clone() })
         });

@@ -18,7 +18,7 @@ pub(crate) fn expected_operations(plan: &AppPlan) -> u64 {
         for step in &group.steps {
             let around =
                 (step.begin.len() + step.end.len()) as u64 * group.iterations + step.once.len() as u64;
-            let items: u64 = (0..processes).map(|process| step.share(process, processes, 0).1).sum();
+            let items: u64 = (0..processes).map(|process| plan.share(group, step, process, 0).1).sum();
             let each: u64 =
                 step.each.iter().map(|call| transfers(call) / call.every.min(transfers(call)).max(1)).sum();
             sum = sum

@@ -5,9 +5,9 @@ use driver::Fault;
 
 use super::AppSource;
 use crate::content::Content;
-use crate::log::Log;
+use crate::log::{Log, Whole};
 use crate::operation::{AppClass, AppOperation};
-use crate::plan::CallPlan;
+use crate::plan::{CallPlan, SetPlan};
 
 /// Bytes of the number of a record, at its beginning.
 const NUMBER_BYTES: usize = 8;
@@ -20,6 +20,8 @@ pub(super) struct OpenLog {
     place: Option<u64>,
     /// Records that it has appended and not committed.
     uncommitted: Vec<u64>,
+    /// Those go by a commit that was asked for, and are lost where it fails: its group is written whole, or not at all.
+    is_asked: bool,
     /// Its segment is synced and will be closed.
     is_synced: bool,
     /// The segment that is allocated, and how much of it is.
@@ -35,11 +37,17 @@ impl OpenLog {
             place: None,
             // Most commits are of few records; more take more room then.
             uncommitted: Vec::with_capacity(if is_log { 256 } else { 0 }),
+            is_asked: false,
             is_synced: false,
             allocated: (0, 0),
             is_allocating: false,
         }
     }
+}
+
+/// The number of a record.
+pub(crate) fn number_of(record: &[u8]) -> u64 {
+    record.first_chunk::<NUMBER_BYTES>().map_or(u64::MAX, |number| u64::from_le_bytes(*number))
 }
 
 /// Fills the buffer of a record.
@@ -71,6 +79,14 @@ impl AppSource {
         match call.class {
             AppClass::Append => self.append(call, slot),
             AppClass::Recover => self.recover(call, slot),
+            AppClass::Commit if self.plan.sets[usize::from(call.set)].is_grouped() => {
+                let record_bytes = self.plan.sets[usize::from(call.set)].size_bytes_max;
+                let open = &mut self.open[usize::from(call.set)];
+                open.is_asked = !open.uncommitted.is_empty();
+                let length_bytes = open.uncommitted.len() as u64 * record_bytes;
+                let operation = self.on_segment(call, AppClass::Commit, 0, slot);
+                ((length_bytes > 0).then_some(AppOperation { length_bytes, ..operation }), true)
+            }
             AppClass::Commit => {
                 let open = &self.open[usize::from(call.set)];
                 let segment = open.segment.filter(|_| !open.uncommitted.is_empty());
@@ -104,10 +120,15 @@ impl AppSource {
         }
     }
 
+    /// First place of the log of this host among those of all.
+    fn first_place(&self, set: u16) -> u64 {
+        self.logs.of(set).map_or(0, |log| log.share.first_place)
+    }
+
     /// An operation on the record at a place of a log, whose segment is open.
     fn on_record(&self, call: CallPlan, place: u64, slot: u32) -> AppOperation {
         let set = &self.plan.sets[usize::from(call.set)];
-        let (segment, offset) = set.place(place);
+        let (segment, offset) = set.place(self.first_place(call.set) + place);
         AppOperation {
             object: segment,
             offset_bytes: offset,
@@ -120,12 +141,21 @@ impl AppSource {
 
     fn append(&mut self, call: CallPlan, slot: u32) -> (Option<AppOperation>, bool) {
         let set = usize::from(call.set);
+        if self.plan.sets[set].is_grouped() {
+            // It goes by its commit, and has a place when that is written.
+            if std::mem::take(&mut self.open[set].is_asked) {
+                self.open[set].uncommitted.clear();
+            }
+            let operation = AppOperation { length_bytes: 0, ..self.on_record(call, 0, slot) };
+            self.open[set].uncommitted.push(operation.item);
+            return (Some(operation), true);
+        }
         let place = match self.open[set].place {
             Some(place) => place,
             None => self.logs.of(call.set).map_or(0, Log::take),
         };
         self.open[set].place = Some(place);
-        let (segment, _) = self.plan.sets[set].place(place);
+        let (segment, _) = self.plan.sets[set].place(self.first_place(call.set) + place);
         if let Some(operation) = self.opened(call, segment, slot) {
             return (Some(operation), false);
         }
@@ -135,18 +165,22 @@ impl AppSource {
         (Some(operation), true)
     }
 
-    /// Reads the record at the place that has the number of the present item.
+    /// Reads the record, or the group of records, at the place that has the number of the present item among the records of the log.
     fn recover(&mut self, call: CallPlan, slot: u32) -> (Option<AppOperation>, bool) {
-        let (set, place) = (usize::from(call.set), self.at.item);
-        if !self.logs.of(call.set).is_some_and(|log| log.is_written(place)) {
-            // The load ended before it came to this place.
+        let Some(log) = self.logs.of(call.set) else { return (None, true) };
+        let place = self.at.item.saturating_sub(log.share.first);
+        if !log.is_written(place) {
+            // The load ended before it came to this place, or groups had several records.
             return (None, true);
         }
-        let (segment, _) = self.plan.sets[set].place(place);
+        let set = &self.plan.sets[usize::from(call.set)];
+        let records = if set.is_grouped() { log.whole(place).records } else { 1 };
+        let length_bytes = records * set.size_bytes_max;
+        let (segment, _) = set.place(log.share.first_place + place);
         if let Some(operation) = self.opened(call, segment, slot) {
             return (Some(operation), false);
         }
-        (Some(self.on_record(call, place, slot)), true)
+        (Some(AppOperation { length_bytes, ..self.on_record(call, place, slot) }), true)
     }
 
     /// Makes the segments of a log, one after the other.
@@ -154,7 +188,7 @@ impl AppSource {
         let at = usize::from(call.set);
         let set = &self.plan.sets[at];
         let (segments, transfer) = (set.objects(), set.transfer_bytes.max(1));
-        let bytes = set.log.filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
+        let bytes = set.log.as_ref().filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
         let (syncs, closes) = (self.is_there(AppClass::Sync), self.is_there(AppClass::Close));
         loop {
             let open = &mut self.open[at];
@@ -190,18 +224,25 @@ impl AppSource {
         let set = usize::from(operation.set);
         let Some(log) = self.logs.of(operation.set) else { return Ok(()) };
         match operation.class {
+            AppClass::Append if self.plan.sets[set].is_grouped() => {}
             AppClass::Append => log.note_written(operation.amount),
             AppClass::Commit => {
+                self.open[set].is_asked = false;
                 self.open[set].uncommitted.iter().for_each(|record| log.acknowledge(*record));
                 self.open[set].uncommitted.clear();
             }
             AppClass::Recover if self.plan.verify => {
                 // SAFETY: the operation has completed, so its slot is the source's again.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, bytes as usize) };
-                let total = self.plan.sets[set].space.total();
-                found(log, &self.contents[set], operation, buffer, total).map_err(|(cause, what)| Fault {
-                    cause,
-                    detail: format!("{what} (segment {}, byte {})", operation.object, operation.offset_bytes),
+                let plan = &self.plan.sets[set];
+                whole(log, &self.contents[set], operation, (buffer, plan)).map_err(|(cause, what)| {
+                    let of_host = if plan.logs().nth(1).is_some() {
+                        format!("log of host {}, ", log.share.host)
+                    } else {
+                        String::new()
+                    };
+                    let (segment, byte) = (operation.object, operation.offset_bytes);
+                    Fault { cause, detail: format!("{what} ({of_host}segment {segment}, byte {byte})") }
                 })?;
                 if let Some(record) = log.missing() {
                     return Err(self.missing(operation, record));
@@ -222,19 +263,41 @@ impl AppSource {
     }
 }
 
-/// Checks the record at a place, and notes it as found.
+/// A fault of a log in words: its cause and what is the matter.
+type Damage = (&'static str, String);
+
+/// Checks the record at a place, or the group of them, and notes them as found.
+fn whole(
+    log: &Log,
+    content: &Content,
+    operation: &AppOperation,
+    (buffer, set): (&[u8], &SetPlan),
+) -> Result<(), Damage> {
+    let record_bytes = set.size_bytes_max as usize;
+    for record in buffer.chunks(record_bytes) {
+        found(log, content, operation, (record, set))?;
+    }
+    let place = operation.amount;
+    if set.is_grouped() && Whole::of(buffer, record_bytes) != log.whole(place) {
+        let records = log.whole(place).records;
+        let what = format!("place {place} of the log has other records than the {records} of its commits");
+        return Err(("misplaced", what));
+    }
+    Ok(())
+}
+
+/// Checks a record, and notes it as found.
 fn found(
     log: &Log,
     content: &Content,
     operation: &AppOperation,
-    buffer: &[u8],
-    total: u64,
-) -> Result<(), (&'static str, String)> {
-    let place = operation.amount;
-    let Some((number, rest)) = buffer.split_first_chunk::<NUMBER_BYTES>() else {
+    (buffer, set): (&[u8], &SetPlan),
+) -> Result<(), Damage> {
+    let (place, total) = (operation.amount, set.space.total());
+    let Some((_, rest)) = buffer.split_at_checked(NUMBER_BYTES) else {
         return Err(("damaged", format!("the record at place {place} of the log is cut")));
     };
-    let record = u64::from_le_bytes(*number);
+    let record = number_of(buffer);
     if record >= total {
         return Err((
             "damaged",
@@ -251,6 +314,12 @@ fn found(
                 found.found
             ),
         ));
+    }
+    let client = record / set.space.items.max(1) % set.space.processes.max(1);
+    if !log.share.is_of(client) {
+        let what =
+            format!("record {record} of client {client} at place {place} is of the log of another host");
+        return Err(("misplaced", what));
     }
     match log.find(record) {
         true => Err(("misplaced", format!("record {record} is in the log twice, also at place {place}"))),

@@ -1,6 +1,6 @@
 //! Observations of several hosts as one.
 
-use super::{CheckpointActivity, CheckpointBlocking, Observations, Profile, Utilisation};
+use super::{CheckpointActivity, CheckpointBlocking, CommitActivity, Observations, Profile, Utilisation};
 
 impl Observations {
     /// Joins what the hosts of a phase observed. Counters of processes add up. So do those of machines and devices, unless all hosts
@@ -27,6 +27,7 @@ impl Observations {
             join(&mut all.profile, host.profile, Profile::add);
             join(&mut all.utilisation, host.utilisation, Utilisation::add);
             join(&mut all.checkpoint, host.checkpoint, CheckpointActivity::add);
+            join(&mut all.commits, host.commits, CommitActivity::add);
             if !is_one_machine {
                 for (known, more) in [
                     (&mut all.machine_cpus_busy, host.machine_cpus_busy),
@@ -124,6 +125,21 @@ impl CheckpointActivity {
             (one, other) => one.or(other),
         };
         join(&mut self.blocking, more.blocking, CheckpointBlocking::add);
+    }
+}
+
+impl CommitActivity {
+    /// Adds the logs of another host. A checkpoint is whole when it is so on all hosts with a part in it.
+    fn add(&mut self, more: Self) {
+        self.logs += more.logs;
+        self.commits += more.commits;
+        self.syncs += more.syncs;
+        self.objects += more.objects;
+        self.commits_per_sync = Self::mean(self.commits, self.syncs);
+        self.commits_per_object = Self::mean(self.commits, self.objects);
+        self.commits_per_sync_max = self.commits_per_sync_max.max(more.commits_per_sync_max);
+        join(&mut self.checkpoints, more.checkpoints, |fewest, more| *fewest = more.min(*fewest));
+        self.recovered_records += more.recovered_records;
     }
 }
 
@@ -260,6 +276,28 @@ mod tests {
         assert_eq!((blocking.checkpoints, blocking.rank_checkpoints), (2, 4));
         assert_eq!((blocking.blocking_ns, blocking.blocking_most_ns, blocking.flush_ns), (17, 80, Some(175)));
         assert!((blocking.overlap_fraction.unwrap() - 0.175).abs() < 1e-9);
+    }
+
+    #[test]
+    fn commits_on_the_logs_of_all_hosts_are_told() {
+        let seen = |commits, syncs, most, checkpoints| Observations {
+            commits: Some(CommitActivity {
+                logs: 1,
+                commits,
+                syncs,
+                commits_per_sync: CommitActivity::mean(commits, syncs),
+                commits_per_sync_max: most,
+                checkpoints,
+                recovered_records: commits,
+                ..CommitActivity::default()
+            }),
+            ..Observations::default()
+        };
+        let hosts = vec![seen(30, 10, 4, None), seen(50, 30, 2, Some(3)), seen(0, 0, 0, Some(2))];
+        let told = Observations::of_hosts(hosts, &[], true).commits.unwrap();
+        assert_eq!((told.logs, told.commits, told.syncs, told.recovered_records), (3, 80, 40, 80));
+        assert_eq!((told.commits_per_sync, told.commits_per_sync_max), (Some(2.0), 4));
+        assert_eq!((told.checkpoints, told.commits_per_object), (Some(2), None));
     }
 
     fn seen(switches: u64, busy: f64, read_bytes: Option<u64>) -> Observations {
