@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::support::{Mounted, Running, Scratch, assert_partial, names_in, read_record};
+use crate::support::{Mounted, Running, Scratch, assert_partial, names_in, read_record, state_of};
 
 /// Writes, pauses, and reads.
 const PAUSED: &str = "format = 1\nname = 'paused'\nversion = '1'\nsummary = 'Writes, pauses and reads'\n\
@@ -74,6 +74,37 @@ fn a_field_that_is_missing_is_named() {
     assert_partial(&scratch, &ended, &record, "field 12 (process 1");
     assert!(record["failure"].as_str().unwrap().contains("/field/12"), "{}", record["failure"]);
     assert!(names_in(&scratch.join("data")).is_empty());
+}
+
+#[test]
+fn a_directory_that_was_not_marked_yet_goes_where_it_is_empty() {
+    for (file, is_left) in [(None, false), (Some("0"), true)] {
+        let scratch = paused();
+        let running = scratch.start("app paused.toml data");
+        let fields = fields_of(&running, &scratch.join("data"));
+        running.signal(Signal::KILL);
+        running.end();
+        // As it is when the run is killed between the making and the marking of its directory.
+        let lists = fs::read_dir(state_of(scratch.path()).join("strata")).unwrap().flatten();
+        let list =
+            lists.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "json"));
+        let list = list.unwrap();
+        let text = fs::read_to_string(&list).unwrap();
+        let mut made: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let trees = made.as_object_mut().unwrap().values_mut().filter_map(serde_json::Value::as_array_mut);
+        let marked = trees.flatten().filter_map(|tree| tree.as_object_mut()?.remove("identity")).count();
+        assert_eq!(marked, 1, "{text}");
+        fs::write(&list, made.to_string()).unwrap();
+        let top = fields.parent().unwrap();
+        fs::remove_dir_all(top).unwrap();
+        fs::create_dir(top).unwrap();
+        if let Some(file) = file {
+            fs::write(top.join(file), "of others").unwrap();
+        }
+        let cleaned = scratch.run("clean --yes");
+        assert_eq!(cleaned.code, Some(0), "{} {}", cleaned.stdout, cleaned.stderr);
+        assert_eq!(top.exists(), is_left, "{}", cleaned.stdout);
+    }
 }
 
 #[test]

@@ -234,9 +234,21 @@ fn is_own(tree: &MadeTree, top: &Path, run_id: &str) -> Result<bool, Error> {
     Ok(length.is_ok_and(|length| mark[..length] == *run_id.as_bytes()))
 }
 
+/// What says that a directory is not there, or holds something.
+const UNTOUCHED: &[io::ErrorKind] =
+    &[io::ErrorKind::NotFound, io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::NotADirectory];
+
 fn remove_path(tree: &MadeTree, top: &Path, run_id: &str) -> Result<u64, Error> {
     if !is_own(tree, top, run_id)? {
-        return Ok(0);
+        if tree.identity.is_some() {
+            return Ok(0);
+        }
+        // A run that was killed before it could mark it has left it empty, and named after itself.
+        return match std::fs::remove_dir(top) {
+            Ok(()) => Ok(1),
+            Err(error) if UNTOUCHED.contains(&error.kind()) => Ok(0),
+            Err(error) => Err(failed("cannot remove the directory", top)(error)),
+        };
     }
     let mut removed = 0;
     for (name, is_index) in &tree.sets {
@@ -294,7 +306,16 @@ fn remove_in_store(tree: &MadeTree, store: &Arc<dyn FileSystem>, run_id: &str) -
     };
     match store.xattr(top.inode, MARK.as_bytes()) {
         Ok(mark) if mark == run_id.as_bytes() => {}
-        Ok(_) | Err(Errno::NODATA) => return Ok(0),
+        Ok(_) => return Ok(0),
+        Err(Errno::NODATA) => {
+            drop(top);
+            // As above: it was killed before it could mark it.
+            return match store.remove_directory(Inode::ROOT, tree.top.as_bytes()) {
+                Ok(()) => Ok(1),
+                Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(0),
+                Err(errno) => Err(failed(errno)),
+            };
+        }
         Err(errno) => return Err(failed(errno)),
     }
     let mut removed = 0;
