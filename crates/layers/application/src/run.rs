@@ -20,7 +20,7 @@ use workload::spec::Spec;
 use crate::beside::{self, BesidePlan, Turn};
 use crate::checkpoint::Times;
 use crate::commits;
-use crate::driver::AppDriver;
+use crate::driver::{AppDriver, MadeAgain};
 use crate::feeding::{self, Feeding};
 use crate::log::Logs;
 use crate::meter::Meters;
@@ -346,6 +346,7 @@ impl LayerRun for AppRun {
                 storage,
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
+                made_again: MadeAgain::default(),
                 progress: Arc::new(Progress::with_hosts(plan, &meeting, hosts)?),
                 staging: Arc::new(Staging::new(plan)?),
                 logs,
@@ -376,6 +377,8 @@ struct Ready {
     gpu_notes: WorkerNotes,
     /// Work of the accelerators.
     meters: Meters,
+    /// Reads that were made again.
+    made_again: MadeAgain,
     progress: Arc<Progress>,
     /// Memory for the items that are staged.
     staging: Arc<Staging>,
@@ -393,7 +396,7 @@ impl Ready {
         let (progress, logs) = (Arc::clone(&self.progress), Arc::clone(&self.logs));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
         let (gpu_notes, meters) = (self.gpu_notes.clone(), self.meters.clone());
-        let staging = Arc::clone(&self.staging);
+        let (staging, made_again) = (Arc::clone(&self.staging), self.made_again.clone());
         let open = Opener::new(move |worker| {
             let number = shared.load.worker(worker);
             let needs =
@@ -414,6 +417,7 @@ impl Ready {
                 process,
             });
             let driver = AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group)
+                .counting(&made_again)
                 .gathering(&arena)
                 .metered(meter)
                 .staging(stager);
@@ -460,6 +464,7 @@ impl Part for AppPart {
             if !plan.left_out.is_empty() {
                 notes.push(format!("{} has no {}: left out", plan.engine, plan.left_out.join(", ")));
             }
+            notes.extend(ready.made_again.note());
             outcome.notes.splice(0..0, notes);
         }
         let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
