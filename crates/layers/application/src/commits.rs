@@ -7,7 +7,7 @@ use crate::operation::AppClass;
 use crate::plan::{AppPlan, StepPlan};
 use crate::progress::Progress;
 
-/// What the processes of this host did on their logs; none where the stage has none.
+/// Commits and recovered records of the logs of this host; none where the stage has no calls on logs.
 pub(crate) fn of(plan: &AppPlan, logs: &Logs, progress: &Progress) -> Option<CommitActivity> {
     let steps = || plan.groups.iter().flat_map(|group| &group.steps);
     let has = |class| steps().flat_map(StepPlan::calls).any(|call| call.class == class);

@@ -16,8 +16,11 @@ use crate::staging::Stager;
 use crate::words::item_words;
 
 mod commit;
+mod replaced;
 
 use commit::{Commits, Writes};
+pub(crate) use replaced::MadeAgain;
+use replaced::Replaced;
 
 /// How long a process that waits for others sleeps between two looks, in nanoseconds.
 const LOOK_NS: u64 = 20_000;
@@ -29,9 +32,27 @@ const SLEEP_NS: u64 = 10_000_000;
 enum Pending {
     Nothing,
     Storage(AppOperation),
-    Compute { slot: u32, until_ns: u64, is_busy: bool },
-    Wait { slot: u32, step: (usize, usize), iterations: u64 },
-    Commit { operation: AppOperation, number: u64, writes: Writes },
+    /// A read of an object that may be put anew meanwhile.
+    Read {
+        operation: AppOperation,
+        lost_ns: u64,
+        is_sent: bool,
+    },
+    Compute {
+        slot: u32,
+        until_ns: u64,
+        is_busy: bool,
+    },
+    Wait {
+        slot: u32,
+        step: (usize, usize),
+        iterations: u64,
+    },
+    Commit {
+        operation: AppOperation,
+        number: u64,
+        writes: Writes,
+    },
 }
 
 /// The driver.
@@ -42,6 +63,7 @@ pub(crate) struct AppDriver {
     progress: Arc<Progress>,
     logs: Arc<Logs>,
     commits: Commits,
+    replaced: Replaced,
     interrupt: Arc<AtomicBool>,
     clock: HostClock,
     group: usize,
@@ -64,6 +86,7 @@ impl AppDriver {
         Self {
             logs: Arc::clone(logs),
             commits: Commits::new(plan),
+            replaced: Replaced::new(plan, &MadeAgain::default()),
             storage,
             shared: Arc::clone(shared),
             plan: Arc::clone(plan),
@@ -75,6 +98,12 @@ impl AppDriver {
             meter: None,
             stager: None,
         }
+    }
+
+    /// The same with a count of the reads that are made again.
+    pub(crate) fn counting(mut self, made_again: &MadeAgain) -> Self {
+        self.replaced = Replaced::new(&self.plan, made_again);
+        self
     }
 
     /// The same with the buffers that groups of commits are gathered in.
@@ -145,6 +174,10 @@ impl Driver<AppOperation> for AppDriver {
             done.push(operation.slot, stager.stage(operation));
             return Ok(Submitted { accepted: 1 });
         }
+        if self.replaced.is_read(operation) {
+            self.begin_read(operation);
+            return Ok(Submitted { accepted: 1 });
+        }
         if let Some(call) = operation.storage() {
             self.pending = Pending::Storage(*operation);
             return self.storage.submit(&[call], done);
@@ -173,6 +206,7 @@ impl Driver<AppOperation> for AppDriver {
             Pending::Nothing => return Ok(()),
             Pending::Storage(_) => return self.storage.reap(wait, done),
             Pending::Commit { .. } => return self.commit(wait, done),
+            Pending::Read { .. } => return self.read(wait, done),
             Pending::Compute { .. } | Pending::Wait { .. } => {}
         }
         let (_, deadline_ns) = wait.deadline_ns(self.clock.now_ns());

@@ -115,7 +115,7 @@ impl Log {
     /// A log without records; those of all hosts have `records`, and `group_bytes` is the most that its groups of commits have.
     fn new(share: LogShare, records: u64, group_bytes: u64) -> Self {
         let bits = || Bits::new(records);
-        let gathered = Gathered::new(group_bytes as usize);
+        let gathered = Gathered::new(group_bytes as usize, share.records);
         Self {
             share,
             next: AtomicU64::new(0),

@@ -21,7 +21,7 @@ use workload::spec::Spec;
 
 use crate::beside::{self, BesidePlan, Turn};
 use crate::checkpoint::Times;
-use crate::driver::AppDriver;
+use crate::driver::{AppDriver, MadeAgain};
 use crate::feeding::{self, Feeding};
 use crate::log::Logs;
 use crate::meter::Meters;
@@ -352,6 +352,7 @@ impl LayerRun for AppRun {
                 storage,
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
+                made_again: MadeAgain::default(),
                 progress: Arc::new(Progress::with_hosts(plan, &meeting, hosts)?),
                 staging: Arc::new(Staging::new(plan)?),
                 logs,
@@ -382,6 +383,8 @@ struct Ready {
     gpu_notes: WorkerNotes,
     /// Work of the accelerators.
     meters: Meters,
+    /// Reads that were made again.
+    made_again: MadeAgain,
     progress: Arc<Progress>,
     /// Memory for the items that are staged.
     staging: Arc<Staging>,
@@ -399,7 +402,7 @@ impl Ready {
         let (progress, logs) = (Arc::clone(&self.progress), Arc::clone(&self.logs));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
         let (gpu_notes, meters) = (self.gpu_notes.clone(), self.meters.clone());
-        let staging = Arc::clone(&self.staging);
+        let (staging, made_again) = (Arc::clone(&self.staging), self.made_again.clone());
         let open = Opener::new(move |worker| {
             let number = shared.load.worker(worker);
             let needs =
@@ -420,6 +423,7 @@ impl Ready {
                 process,
             });
             let driver = AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group)
+                .counting(&made_again)
                 .gathering(&arena)
                 .metered(meter)
                 .staging(stager);

@@ -61,6 +61,47 @@ fn a_group_of_commits_is_an_object_on_s3() {
 }
 
 #[test]
+fn a_page_that_is_gone_for_a_moment_is_read_again_and_one_that_stays_away_is_told() {
+    for is_back in [true, false] {
+        let scratch = scratch();
+        let (server, options) = (S3Server::start(S3Options::default()).unwrap(), S3Options::default());
+        server.store().create_bucket("pages");
+        let keys = [
+            ("AWS_ACCESS_KEY_ID", options.access.clone()),
+            ("AWS_SECRET_ACCESS_KEY", options.secret.clone()),
+        ];
+        // The load goes on for as long as it takes, and no checkpoint puts the page anew.
+        let words = format!(
+            "app database s3://pages --time 2s --set files=page,interval=1000000,pages=2,reads=1000000,clients=1,record=64,wal=own \
+             --target-options s3-endpoint={} --live-csv - --json record.json",
+            server.endpoint()
+        );
+        let mut running = scratch.start_in(&words, &keys);
+        running.await_row("database run");
+        let store = server.store();
+        let page = store.keys("pages").into_iter().find(|key| key.contains("page-")).unwrap();
+        let data = store.data("pages", &page).unwrap();
+        store.delete("pages", &page);
+        if is_back {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            store.insert("pages", &page, data);
+        }
+        let ended = running.end();
+        let record = read_record(&scratch.join("record.json"));
+        if is_back {
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+            let notes = record["phases"][1]["notes"].to_string();
+            assert!(notes.contains("the server does not replace objects at once"), "{notes}");
+        } else {
+            assert_partial(&scratch, &ended, &record, "No such file");
+        }
+        // What was put back is not the object that the run made.
+        let left = server.store().keys("pages");
+        assert!(left.iter().all(|key| is_back && *key == page), "{left:?}");
+    }
+}
+
+#[test]
 fn a_group_of_commits_is_an_object_of_stores_and_a_file() {
     let scratch = scratch();
     let small = format!("{SMALL},wal=own,record=1000,files=page");

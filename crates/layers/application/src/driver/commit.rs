@@ -32,7 +32,7 @@ struct Records {
     record_bytes: usize,
 }
 
-/// What commits of a process need.
+/// State of a process for its commits.
 pub(super) struct Commits {
     /// The storage has something to sync.
     has_sync: bool,
@@ -82,7 +82,7 @@ impl Commits {
         true
     }
 
-    /// What a commit writes when its process has its turn: all records that wait, in the slot of the commit.
+    /// The group that a commit writes when its process has its turn: all records that wait, in the slot of the commit.
     fn put(&self, operation: &AppOperation, log: &Log, upto: u64) -> Put {
         match (&self.arena, &self.records[usize::from(operation.set)]) {
             (Some(arena), Some(_)) => {

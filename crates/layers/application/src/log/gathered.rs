@@ -5,6 +5,8 @@ use units::random::mix64;
 use super::{Failed, Log};
 use crate::source::records::number_of;
 
+/// Objects that there is room for from the beginning; more take more room then.
+const OBJECTS_AT_ONCE: u64 = 1 << 20;
 /// Commits of a log whose groups are written whole are of one segment, as far as their turns go.
 const SEGMENT: u64 = 0;
 
@@ -18,8 +20,10 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    pub(super) fn new(group_bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(group_bytes), objects: Vec::new() }
+    /// Room for so many bytes, and for as many objects as most loads write.
+    pub(super) fn new(group_bytes: usize, records: u64) -> Self {
+        let objects = if group_bytes > 0 { records.min(OBJECTS_AT_ONCE) } else { 0 };
+        Self { bytes: Vec::with_capacity(group_bytes), objects: Vec::with_capacity(objects as usize) }
     }
 }
 
@@ -105,7 +109,7 @@ impl Log {
         self.turned.notify_all();
     }
 
-    /// What was written as an object of this log.
+    /// The records that were written as an object of this log.
     pub(crate) fn whole(&self, object: u64) -> Whole {
         self.state().gathered.objects.get(object as usize).copied().unwrap_or_default()
     }

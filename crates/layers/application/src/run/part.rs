@@ -44,6 +44,7 @@ impl Part for AppPart {
             if !plan.left_out.is_empty() {
                 notes.push(format!("{} has no {}: left out", plan.engine, plan.left_out.join(", ")));
             }
+            notes.extend(ready.made_again.note());
             outcome.notes.splice(0..0, notes);
         }
         let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
