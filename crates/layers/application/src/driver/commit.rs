@@ -190,7 +190,9 @@ impl AppDriver {
                     }
                     self.commits.end(operation, log, put, result);
                     done.push(operation.slot, result);
-                    // A failed one is asked for its cause.
+                    // A failed one is asked for its cause, and the place of that.
+                    let object = self.commits.call(operation, log, put, at).map(|call| call.object);
+                    operation.object = object.unwrap_or(operation.object);
                     *writes = Writes::No;
                     if result >= 0 {
                         self.pending = Pending::Nothing;
