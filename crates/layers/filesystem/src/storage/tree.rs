@@ -234,7 +234,7 @@ fn is_own(tree: &MadeTree, top: &Path, run_id: &str) -> Result<bool, Error> {
     Ok(length.is_ok_and(|length| mark[..length] == *run_id.as_bytes()))
 }
 
-/// What says that a directory is not there, or holds something.
+/// Kinds of errors by which a directory is not there, or holds something.
 const UNTOUCHED: &[io::ErrorKind] =
     &[io::ErrorKind::NotFound, io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::NotADirectory];
 
