@@ -145,6 +145,10 @@ const COLUMNS: &[Column] = &[
     ("flush_ns", |row| row.of_blocking(|seen| seen.flush_ns)),
     ("commits", |row| row.of_commits(|seen| seen.commits)),
     ("syncs", |row| row.of_commits(|seen| seen.syncs)),
+    ("epoch_ns", |row| {
+        let seen = row.phase.observations.utilisation.as_ref().filter(|_| row.is_total);
+        seen.and_then(|seen| seen.epoch_ns).map_or_else(String::new, |ns| ns.to_string())
+    }),
 ];
 
 /// Columns of the table by pair.

@@ -128,6 +128,8 @@ fn of(rule: &UtilisationPlan, all: &[Metered]) -> Option<Utilisation> {
         limit_fraction,
         is_met: fraction >= limit_fraction,
         samples_per_second,
+        epoch_ns: (rule.epoch_samples > 0)
+            .then(|| (rule.epoch_samples as f64 * 1e9 / samples_per_second) as u64),
         bytes_per_second: samples_per_second * rule.sample_bytes as f64,
         low_fraction: interval.map(|(low, _)| low),
         high_fraction: interval.map(|(_, high)| high),
@@ -141,7 +143,14 @@ mod tests {
 
     #[test]
     fn the_first_step_and_the_last_are_left_out() {
-        let rule = UtilisationPlan { permille_min: 900, first: 1, last: 1, samples: 7, sample_bytes: 10 };
+        let rule = UtilisationPlan {
+            permille_min: 900,
+            first: 1,
+            last: 1,
+            samples: 7,
+            sample_bytes: 10,
+            epoch_samples: 280,
+        };
         let metered = Arc::default();
         let mut meter =
             Meter { plan: rule, iterations: 4, done: 0, submitted_ns: 0, metered: Arc::clone(&metered) };
@@ -156,13 +165,21 @@ mod tests {
         assert_eq!((told.accelerators, told.steps, told.compute_ns, told.time_ns), (2, 2, 300, 400));
         assert!((told.fraction - 0.75).abs() < 1e-9 && !told.is_met);
         assert!((told.samples_per_second - 2.0 * 14.0 * 1e9 / 200.0).abs() < 1.0);
+        assert_eq!(told.epoch_ns, Some(2000), "ten times as many as in 200 ns");
         assert_eq!(of(&rule, &[]), None);
         assert_eq!(told.low_fraction, None, "two steps tell of no interval");
     }
 
     #[test]
     fn the_interval_is_wide_where_steps_differ() {
-        let rule = UtilisationPlan { permille_min: 900, first: 0, last: 0, samples: 1, sample_bytes: 1 };
+        let rule = UtilisationPlan {
+            permille_min: 900,
+            first: 0,
+            last: 0,
+            samples: 1,
+            sample_bytes: 1,
+            epoch_samples: 0,
+        };
         let told = |waits: [u64; 8]| {
             let each: Vec<(u64, u64)> = waits.iter().map(|wait| (90, 90 + wait)).collect();
             let ended_ns = each.iter().map(|step| step.1).sum();

@@ -156,7 +156,7 @@ fn is_nothing(number: &u64) -> bool {
 /// How the utilisation of accelerators is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UtilisationPlan {
-    /// Thousandths that it must reach.
+    /// Thousandths that it must reach; 0: nothing is asked of it.
     pub permille_min: u64,
     /// Iterations at the beginning that are left out.
     pub first: u64,
@@ -166,6 +166,9 @@ pub struct UtilisationPlan {
     pub samples: u64,
     /// Mean bytes of a sample.
     pub sample_bytes: u64,
+    /// Samples of an epoch, of all accelerators together; 0: the time of one is not told.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub epoch_samples: u64,
 }
 
 /// Processes that do the same.

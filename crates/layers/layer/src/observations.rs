@@ -206,12 +206,15 @@ pub struct Utilisation {
     pub fraction_min: f64,
     /// Share of the time in which they waited for data or for each other, 0 to 1.
     pub waiting_fraction: f64,
-    /// Utilisation that it must reach, 0 to 1.
+    /// Utilisation that it must reach, 0 to 1; 0: nothing is asked of it.
     pub limit_fraction: f64,
     /// Whether it does.
     pub is_met: bool,
     /// Samples per second, of all together.
     pub samples_per_second: f64,
+    /// Time of an epoch at that rate, in nanoseconds; none where none is described.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_ns: Option<u64>,
     /// Bytes of them per second, by the mean length of a sample.
     pub bytes_per_second: f64,
     /// Lower end of the 95 % interval of the utilisation, from its steps; none where there were too few.

@@ -32,7 +32,7 @@ fn the_header_is_stable() {
          provider,poll,endpoints,masters,connections,interface,request_bytes,reply_bytes,sent_bytes_per_second,\
          received_bytes_per_second,object_class,objects,dkeys,akeys,records,durability,durable_by,\
          latency_lower_bounds,latency_lower_bound_from_percent,door,door_turn,utilisation,\
-         samples_per_second,pass,blocking_ns,copy_ns,stall_ns,flush_ns,commits,syncs\n"
+         samples_per_second,pass,blocking_ns,copy_ns,stall_ns,flush_ns,commits,syncs,epoch_ns\n"
     );
 }
 

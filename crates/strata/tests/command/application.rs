@@ -134,6 +134,13 @@ fn other_applications_run_on_files_and_objects() {
         let bytes = class(&record, 0, "write").1;
         assert_eq!(class(&record, 1, "read").1, 2 * bytes, "each sample once in each epoch");
         assert_eq!(class(&record, 1, "compute").0, 20);
+        let seen = &record["phases"][1]["observations"]["utilisation"];
+        let (rate, waits) =
+            (seen["samples_per_second"].as_f64().unwrap(), seen["waiting_fraction"].as_f64().unwrap());
+        assert!(seen["steps"] == 20 && seen["compute_ns"].as_f64().unwrap() >= 20.0 * 1e6, "{seen}");
+        let (time_ns, epoch_ns) = (seen["time_ns"].as_f64().unwrap(), seen["epoch_ns"].as_f64().unwrap());
+        assert!((rate - 200.0 * 1e9 / time_ns).abs() < 1e-6 * rate, "200 samples in all steps: {seen}");
+        assert!((epoch_ns - time_ns / 2.0).abs() <= 1.0 && (0.0..1.0).contains(&waits), "{seen}");
     }
     assert!(crate::support::names_in(&scratch.join("data")).is_empty());
 }

@@ -195,8 +195,9 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Utilisation {
-    /// Thousandths that it must reach.
-    pub permille_min: Quantity,
+    /// Thousandths that it must reach; nothing is asked of it where none is said.
+    #[serde(default)]
+    pub permille_min: Option<Quantity>,
     /// Iterations at the beginning that are left out; 1 where nothing is said.
     #[serde(default)]
     pub exclude_first: Option<Quantity>,
@@ -205,8 +206,11 @@ pub struct Utilisation {
     pub exclude_last: Option<Quantity>,
     /// Samples of an accelerator in an iteration.
     pub samples: Quantity,
-    /// Mean bytes of a sample.
+    /// Mean bytes of a sample, or the range of them.
     pub sample_bytes: Quantity,
+    /// Samples of an epoch, of all accelerators together: the time of one is told.
+    #[serde(default)]
+    pub epoch_samples: Option<Quantity>,
 }
 
 /// A step of a group.

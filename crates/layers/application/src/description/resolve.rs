@@ -120,12 +120,14 @@ impl Resolver<'_> {
         let or = |quantity: &Option<Quantity>, default| {
             quantity.as_ref().map_or(Ok(default), |given| self.values.number(given))
         };
+        let (low, high, _) = self.sizes("of samples", &asked.sample_bytes)?;
         let plan = UtilisationPlan {
-            permille_min: self.values.number(&asked.permille_min)?,
+            permille_min: or(&asked.permille_min, 0)?,
             first: or(&asked.exclude_first, 1)?,
             last: or(&asked.exclude_last, 0)?,
             samples: self.values.number(&asked.samples)?,
-            sample_bytes: self.values.number(&asked.sample_bytes)?,
+            sample_bytes: u64::midpoint(low, high),
+            epoch_samples: or(&asked.epoch_samples, 0)?,
         };
         if plan.permille_min > 1000 {
             return Err(refused(

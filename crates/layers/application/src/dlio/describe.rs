@@ -298,11 +298,12 @@ fn fed(
         description.notes.push(format!("{stage} has no utilisation: {why}"));
     }
     let utilisation = Utilisation {
-        permille_min: Quantity::Number(workload.utilisation_permille),
+        permille_min: Some(Quantity::Number(workload.utilisation_permille)),
         exclude_first: Some(Quantity::Number(first)),
         exclude_last: Some(Quantity::Number(last)),
         samples: Quantity::Number(each.batch),
         sample_bytes: Quantity::Number(workload.record_bytes_mean()),
+        epoch_samples: None,
     };
     let processes = workload.accelerators * workload.read_threads;
     let batch = Some("batch".to_owned());

@@ -106,17 +106,24 @@ fn seen(page: &mut Page, phase: &PhaseRecord) {
 /// Utilisation of accelerators, whether it suffices, and the samples that they took.
 fn utilisation(page: &mut Page, seen: &Utilisation) {
     let (noun, each) = if seen.accelerators == 1 { ("accelerator", "") } else { ("accelerators", " each") };
+    // Nothing is asked of some.
+    let verdict = (seen.limit_fraction > 0.0).then(|| {
+        let word = if seen.is_met { "passes" } else { "below" };
+        format!("{word} {:.1} %, ", seen.limit_fraction * 100.0)
+    });
     let text = format!(
-        "{:.1} % of {} {noun} in {} steps{each}: {} {:.1} %, {:.1} % of the time waiting",
+        "{:.1} % of {} {noun} in {} steps{each}: {}{:.1} % of the time waiting",
         seen.fraction * 100.0,
         seen.accelerators,
         count(seen.steps),
-        if seen.is_met { "passes" } else { "below" },
-        seen.limit_fraction * 100.0,
+        verdict.unwrap_or_default(),
         seen.waiting_fraction * 100.0,
     );
     page.field("utilisation", &text, if seen.is_met { Style::Plain } else { Style::Doubt });
-    let rate = format!("{:.1} samples/s, {}/s", seen.samples_per_second, human_bytes(seen.bytes_per_second));
+    let epoch =
+        seen.epoch_ns.map_or_else(String::new, |ns| format!("; an epoch takes {}", human_ns(ns as f64)));
+    let rate =
+        format!("{:.1} samples/s, {}/s{epoch}", seen.samples_per_second, human_bytes(seen.bytes_per_second));
     page.field("samples", &rate, Style::Plain);
 }
 

@@ -108,7 +108,11 @@ impl Utilisation {
         self.steps = self.steps.min(more.steps);
         self.compute_ns += more.compute_ns;
         self.time_ns += more.time_ns;
-        self.samples_per_second += more.samples_per_second;
+        let rate = self.samples_per_second + more.samples_per_second;
+        // An epoch has as many samples as before.
+        let sooner = self.samples_per_second / rate.max(f64::MIN_POSITIVE);
+        self.epoch_ns = self.epoch_ns.map(|ns| (ns as f64 * sooner) as u64);
+        self.samples_per_second = rate;
         self.bytes_per_second += more.bytes_per_second;
     }
 }
@@ -230,6 +234,7 @@ mod tests {
             limit_fraction: 0.75,
             is_met: true,
             samples_per_second: 100.0,
+            epoch_ns: Some(8000),
             bytes_per_second: 1000.0,
             low_fraction: Some(fraction - 0.2),
             high_fraction: Some(fraction + 0.1),
@@ -267,7 +272,9 @@ mod tests {
         assert_eq!((told.accelerators, told.steps, told.compute_ns, told.time_ns), (4, 8, 20, 40));
         assert!((told.fraction - 0.7).abs() < 1e-9 && !told.is_met && (told.fraction_min - 0.3).abs() < 1e-9);
         assert!(
-            (told.low_fraction.unwrap() - 0.5).abs() < 1e-9 && (told.samples_per_second - 200.0).abs() < 1e-9
+            (told.low_fraction.unwrap() - 0.5).abs() < 1e-9
+                && (told.samples_per_second - 200.0).abs() < 1e-9
+                && told.epoch_ns == Some(4000)
         );
         let told = all.checkpoint.unwrap();
         assert_eq!((told.ranks, told.files, told.bytes, told.time_ns), (4, 4, 400, 40));
