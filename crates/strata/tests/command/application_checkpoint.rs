@@ -10,7 +10,7 @@ use testkit::s3::{S3Options, S3Server};
 
 use crate::engines::Engine;
 use crate::launchers::{MPIRUN, has, launch, output, text};
-use crate::support::{Mounted, Running, Scratch, assert_partial, class, names_in, read_record};
+use crate::support::{Mounted, Running, Scratch, assert_partial, class, csv_rows, names_in, read_record};
 
 /// Three checkpoints of two ranks, in five transfers each, the last a short one.
 const SMALL: &str = "--size 300KiB --steps 3 --set compute=1ms,transfer=64KiB";
@@ -55,14 +55,10 @@ fn times_of_checkpoints_stand_in_csv_too() {
     for flush in ["sync", "async"] {
         let record = scratch.measured(&format!("app checkpoint data {SMALL},flush={flush} --csv table.csv"));
         let table = fs::read_to_string(scratch.join("table.csv")).unwrap();
-        let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let header = lines.next().unwrap();
-        let rows: Vec<_> = lines.collect();
-        let at = |name: &str| header.iter().position(|column| *column == name).unwrap();
+        let rows = csv_rows(&table);
         let seen = blocking(&record);
         for name in ["blocking_ns", "copy_ns", "stall_ns", "flush_ns"] {
-            let told: Vec<&str> =
-                rows.iter().map(|row| row[at(name)]).filter(|text| !text.is_empty()).collect();
+            let told: Vec<&str> = rows.iter().map(|row| row[name]).filter(|text| !text.is_empty()).collect();
             let is_there = flush == "async" || name == "blocking_ns";
             let expected = if is_there { vec![ns(seen, name).to_string()] } else { Vec::new() };
             assert_eq!(told, expected, "{flush} {name}: {table}");

@@ -1,5 +1,6 @@
 //! Running the command, reading its record, and devices and mounts that go away by themselves.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -275,6 +276,13 @@ pub(crate) fn assert_partial(directory: &Scratch, ended: &Ended, record: &Value,
     assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""), "{cause}");
     let text = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(cause), "{cause}: {}", shown.stdout);
+}
+
+/// Rows of a CSV whose fields hold no commas, by the names of their columns: new ones come at the end.
+pub(crate) fn csv_rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
+    let mut lines = csv.lines().map(|line| line.split(','));
+    let header: Vec<&str> = lines.next().into_iter().flatten().collect();
+    lines.map(|fields| header.iter().copied().zip(fields).collect()).collect()
 }
 
 /// Figures of a phase, all classes together.
