@@ -243,7 +243,9 @@ fn a_rank_that_is_killed_ends_the_run() {
 fn an_interrupt_and_a_full_target_end_all_ranks() {
     let Some(scratch) = with_ranks("an_interrupt_and_a_full_target") else { return };
     // The first rank alone, and mpirun, which kills all others as soon as one has ended.
-    for whom in ["rank", "mpirun"] {
+    // mpirun kills by its own clock, at times before rank 0 could write: then there is nothing to see, and it is asked once more.
+    let mut turns = vec!["mpirun", "mpirun", "mpirun", "rank"];
+    while let Some(whom) = turns.pop() {
         let going = Going::start(&scratch, "data", "steps=9,particles=16384,compute=1s");
         await_file(&scratch.join("data"), "1");
         let leaders = Going::of_rank(0, &scratch);
@@ -253,9 +255,19 @@ fn an_interrupt_and_a_full_target_end_all_ranks() {
         let (ended, took) = going.end();
         assert!(ended.status.code() == Some(1) && took < WAIT, "{whom}: {took:?}: {}", text(&ended.stderr));
         let record = read_record(&scratch.join("record.json"));
+        if whom == "mpirun" && record["status"] == "running" && !turns.is_empty() {
+            await_that("nothing is left", WAIT, || {
+                scratch.run("clean --yes");
+                names_in(&scratch.join("data")).is_empty()
+            });
+            continue;
+        }
         let said = (record["status"].as_str(), record["failure"].as_str());
-        assert_eq!(said, (Some("partial"), Some("interrupted")), "{whom}");
+        assert_eq!(said, (Some("partial"), Some("interrupted")), "{whom}: {took:?}: {}", text(&ended.stderr));
         assert!(names_in(&scratch.join("data")).is_empty(), "{whom}");
+        if whom == "mpirun" {
+            break;
+        }
     }
     let Some(small) = Mounted::tmpfs("16m") else { return };
     let target = small.path().display().to_string();
