@@ -1,5 +1,6 @@
 //! The manifest of a run: what it made in object stores and which files, in a file that outlives it where it was killed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
@@ -216,8 +217,10 @@ impl Manifest {
                 directory_to_write()?.join(format!("{}{rank}.json", listing.run_id))
             }
         };
-        let mut lasting = listing.clone();
-        lasting.made.values_mut().for_each(|made| name_stores(made, served));
+        let mut lasting = Cow::Borrowed(&*listing);
+        if !served.is_empty() {
+            lasting.to_mut().made.values_mut().for_each(|made| name_stores(made, served));
+        }
         save(&place, &lasting).map_err(|error| {
             Error::system("manifest", "cannot write down what this run is about to make", error)
                 .with("path", place.display())

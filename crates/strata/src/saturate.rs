@@ -133,6 +133,9 @@ fn saturate(session: &mut Session, first: &Planned, spec: &Spec) -> Result<(), E
     }
 }
 
+/// The next rung between others, of the phases climbed so far: its threads or depth, and the step that it is made of.
+type NextRung<'a> = dyn Fn(&Session, &[usize]) -> Option<(u32, Planned)> + 'a;
+
 /// A climb under way.
 struct Climb<'a> {
     spec: &'a Spec,
@@ -164,19 +167,15 @@ impl Climb<'_> {
     /// Refines the knee of all rungs together: a peak with more threads may have moved it up a doubling of the depth.
     fn refine_last(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
         let masters = step.plan.masters().max(1) as f64;
-        for _ in 0..REFINED_MAX {
-            let (all, options) = (points(session, &self.climbed), KneeOptions::default());
-            let Some(knee) = find_knee(&all, &options) else { break };
-            let threads = session.record.phases[self.climbed[knee.index]].plan.load().threads;
-            let Some(depth) = refine_knee(&all, &options, masters * f64::from(threads)) else { break };
+        self.refine_by(session, Raised::Depth, &|session, climbed| {
+            let all = points(session, climbed);
+            let knee = find_knee(&all, &KneeOptions::default())?;
             let mut base = step.clone();
-            base.phase.plan.load_mut().threads = threads;
-            self.refined.push(session.record.phases.len());
-            if !self.measure(session, &base, Raised::Depth, depth)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+            base.phase.plan.load_mut().threads =
+                session.record.phases[climbed[knee.index]].plan.load().threads;
+            let unit = masters * f64::from(base.plan.load().threads);
+            Some((refine_knee(&all, &KneeOptions::default(), unit)?, base))
+        })
     }
 
     /// Measures an open loop at this per cent of the highest rate, with the threads and the depth that reached it and the limit of the
@@ -295,7 +294,7 @@ impl Climb<'_> {
                 Raised::Depth => f64::from(load.threads),
                 Raised::Threads => f64::from(load.depth),
             };
-        for _ in 0..REFINED_MAX {
+        self.refine_by(session, raised, &|session, climbed| {
             let is_along = |at: &usize| {
                 let other = session.record.phases[*at].plan.load();
                 below.contains(at)
@@ -304,11 +303,23 @@ impl Climb<'_> {
                         Raised::Threads => other.depth == load.depth && other.threads > load.threads,
                     }
             };
-            let rungs: Vec<usize> = self.climbed.iter().copied().filter(is_along).collect();
-            let next = refine_knee(&points(session, &rungs), &KneeOptions::default(), unit);
-            let Some(value) = next else { break };
+            let rungs: Vec<usize> = climbed.iter().copied().filter(is_along).collect();
+            let value = refine_knee(&points(session, &rungs), &KneeOptions::default(), unit)?;
+            Some((value, base.clone()))
+        })
+    }
+
+    /// Measures the rungs that `next` names, with what each is made of, until it names none; whether the climb goes on.
+    fn refine_by(
+        &mut self,
+        session: &mut Session,
+        raised: Raised,
+        next: &NextRung<'_>,
+    ) -> Result<bool, Error> {
+        for _ in 0..REFINED_MAX {
+            let Some((value, base)) = next(session, &self.climbed) else { break };
             self.refined.push(session.record.phases.len());
-            if !self.measure(session, base, raised, value)? {
+            if !self.measure(session, &base, raised, value)? {
                 return Ok(false);
             }
         }

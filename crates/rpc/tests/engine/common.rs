@@ -68,6 +68,14 @@ pub(crate) fn enter(
 }
 
 /// One empty RPC over a connection that was let in; the tag must be its own.
+/// A connection for messages of an endpoint, whose reads wait.
+pub(crate) fn client(engine: &Engine, tag: u32) -> TcpStream {
+    let stream = enter(&endpoint(engine, tag), Role::Messages, None).expect("a connection").stream;
+    stream.set_nonblocking(false).expect("set");
+    stream.set_read_timeout(Some(WAIT)).expect("set");
+    stream
+}
+
 pub(crate) fn ping(stream: &mut TcpStream, tag: u32) -> std::io::Result<Header> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(WAIT))?;

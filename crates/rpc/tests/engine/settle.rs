@@ -10,7 +10,7 @@ use rpc::handshake::{connect, new_session};
 use rpc::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, opcode};
 use rpc::{Answer, Call, Role, Service, SocketPlan};
 
-use crate::common::{Lines, WAIT, endpoint, enter, eventually, request};
+use crate::common::{Lines, WAIT, client, endpoint, eventually, request};
 
 const TAG: u32 = 2;
 /// Requests of one batch: few enough for one segment.
@@ -75,13 +75,6 @@ fn serve(state: &Arc<State>) -> Engine {
     Engine::start(EngineRequest { service, ..request(&Lines::default()) }).expect("an engine")
 }
 
-fn client(engine: &Engine) -> TcpStream {
-    let stream = enter(&endpoint(engine, TAG), Role::Messages, None).expect("a connection").stream;
-    stream.set_nonblocking(false).expect("set");
-    stream.set_read_timeout(Some(WAIT)).expect("set");
-    stream
-}
-
 /// Sends a batch with one call; each reply is to have as many bytes as its number says, 0 to 7.
 fn send(stream: &mut TcpStream) {
     let mut bytes = Vec::new();
@@ -121,7 +114,7 @@ fn expected(status: i32) -> Vec<i32> {
 fn a_batch_is_settled_once_and_before_its_replies_leave() {
     let state = Arc::new(State::default());
     let engine = serve(&state);
-    let mut stream = client(&engine);
+    let mut stream = client(&engine, TAG);
     send(&mut stream);
     eventually("it settles", || state.is_settling.load(Ordering::SeqCst));
     assert_eq!(state.called.load(Ordering::SeqCst), BATCH);
@@ -139,7 +132,7 @@ fn sessions_share_what_is_settled_and_what_fails() {
     let state = Arc::new(State::default());
     state.status.store(-libc::EIO, Ordering::SeqCst);
     let engine = serve(&state);
-    let mut streams: Vec<_> = (0..3).map(|_| client(&engine)).collect();
+    let mut streams: Vec<_> = (0..3).map(|_| client(&engine, TAG)).collect();
     // While the first one's batch is being settled, those of the others arrive.
     send(&mut streams[0]);
     eventually("it settles", || state.is_settling.load(Ordering::SeqCst));
@@ -185,7 +178,7 @@ fn a_request_whose_bulk_comes_with_its_stream_is_answered() {
     // The thread settles what another asked for, while the stream comes with all of its bytes.
     state.let_settle(false);
     state.is_settling.store(false, Ordering::SeqCst);
-    let mut other = client(&engine);
+    let mut other = client(&engine, TAG);
     send(&mut other);
     eventually("it settles", || state.is_settling.load(Ordering::SeqCst));
     let mut bulk = open(Role::Bulk);

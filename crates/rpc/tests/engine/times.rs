@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rpc::engine::{Engine, EngineRequest};
 use rpc::wire::{HEADER_BYTES, Header, ServerTimes, flag, opcode};
-use rpc::{Answer, Call, Role, Service};
+use rpc::{Answer, Call, Service};
 
-use crate::common::{Lines, WAIT, endpoint, enter, request};
+use crate::common::{Lines, client, request};
 
 const TAG: u32 = 2;
 
@@ -46,13 +46,6 @@ fn serve(settle: Option<Duration>) -> Engine {
     Engine::start(EngineRequest { service, ..request(&Lines::default()) }).expect("an engine")
 }
 
-fn client(engine: &Engine) -> TcpStream {
-    let stream = enter(&endpoint(engine, TAG), Role::Messages, None).expect("a connection").stream;
-    stream.set_nonblocking(false).expect("set");
-    stream.set_read_timeout(Some(WAIT)).expect("set");
-    stream
-}
-
 /// Sends requests of so many milliseconds with one call.
 fn send(stream: &mut TcpStream, flags: u16, ms: &[u32]) {
     let mut bytes = Vec::new();
@@ -79,7 +72,7 @@ fn told_ms(stream: &mut TcpStream) -> (u64, u64) {
 #[test]
 fn work_and_the_wait_for_others_are_told_to_those_who_ask() {
     let engine = serve(None);
-    let mut stream = client(&engine);
+    let mut stream = client(&engine, TAG);
     send(&mut stream, 0, &[1]);
     let header = reply(&mut stream);
     let fields = (header.flags, header.reply_inline_bytes, header.reply_bulk_bytes);
@@ -100,7 +93,7 @@ fn work_and_the_wait_for_others_are_told_to_those_who_ask() {
 #[test]
 fn making_changes_durable_is_work() {
     let engine = serve(Some(Duration::from_millis(50)));
-    let mut stream = client(&engine);
+    let mut stream = client(&engine, TAG);
     send(&mut stream, flag::TIMED, &[10]);
     let times = told_ms(&mut stream);
     assert!(times.1 >= 60 && times.0 < 40, "{times:?}");
@@ -109,7 +102,7 @@ fn making_changes_durable_is_work() {
 #[test]
 fn a_request_waits_while_its_server_is_at_another_ones() {
     let engine = serve(None);
-    let (mut busy, mut waits) = (client(&engine), client(&engine));
+    let (mut busy, mut waits) = (client(&engine, TAG), client(&engine, TAG));
     // From its first request on, the kernel says when it got the next.
     send(&mut waits, flag::TIMED, &[0]);
     told_ms(&mut waits);

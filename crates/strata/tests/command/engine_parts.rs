@@ -10,7 +10,7 @@ use serde_json::Value;
 use testkit::slow_link::SlowLink;
 
 use crate::engines::Engine;
-use crate::support::{Scratch, read_record, skipped, tool};
+use crate::support::{Scratch, latency_ns, part, parts_ns, read_record, skipped, tool};
 
 /// Bytes that begin a message, and the flag by which one asks for times, behind two bytes of opcode.
 const MAGIC: &[u8] = b"SRP1";
@@ -51,25 +51,11 @@ fn last_class(record: &Value) -> Value {
     record["phases"].as_array().unwrap().last().unwrap()["summary"]["classes"][0].clone()
 }
 
-/// Count and whole time of a part; nothing where no operation had it.
-fn part(class: &Value, name: &str) -> (u64, f64) {
-    let parts = class["latency_parts"].as_array().unwrap();
-    parts.iter().find(|part| part["part"] == name).map_or((0, 0.0), |part| {
-        let count = part["latency"]["count"].as_u64().unwrap();
-        (count, count as f64 * part["latency"]["mean_ns"].as_f64().unwrap())
-    })
-}
-
-fn whole_ns(class: &Value) -> f64 {
-    class["latency"]["mean_ns"].as_f64().unwrap() * class["latency"]["count"].as_f64().unwrap()
-}
-
 /// Holds the parts against the latency, and counts that every operation was served.
 fn assert_parts_add_up(class: &Value, operations: u64) {
     let names: Vec<_> =
         class["latency_parts"].as_array().unwrap().iter().map(|one| one["part"].as_str().unwrap()).collect();
-    let sum: f64 = names.iter().map(|name| part(class, name).1).sum();
-    assert!((sum - whole_ns(class)).abs() < 1e-3 * whole_ns(class), "{class}");
+    assert!((parts_ns(class) - latency_ns(class)).abs() < 1e-3 * latency_ns(class), "{class}");
     assert_eq!(names, ["network", "queue", "service", "client"], "{class}");
     assert_eq!((part(class, "network").0, part(class, "service").0), (operations, operations), "{class}");
 }
@@ -142,7 +128,7 @@ fn a_slow_link_is_the_network() {
     let (class, text) = site.measure(&link.address(), &format!("{GETS} --count 10 --split-latency"));
     assert_parts_add_up(&class, 10);
     let (_, network_ns) = part(&class, "network");
-    assert!(network_ns >= 10.0 * 40e6 && network_ns > 0.95 * whole_ns(&class), "{class}");
+    assert!(network_ns >= 10.0 * 40e6 && network_ns > 0.95 * latency_ns(&class), "{class}");
     assert!(text.contains("% of the time in the network (a round trip takes "), "{text}");
 }
 
@@ -193,7 +179,7 @@ fn a_slow_drive_is_the_servers_own_work() {
     assert_parts_add_up(&class, 10);
     let (_, service_ns) = part(&class, "service");
     // The server syncs before it answers.
-    assert!(service_ns >= 10.0 * 30e6 && service_ns > 0.9 * whole_ns(&class), "{class}");
+    assert!(service_ns >= 10.0 * 30e6 && service_ns > 0.9 * latency_ns(&class), "{class}");
     assert!(text.contains("% of the time in the server's own work (a round trip"), "{text}");
 }
 

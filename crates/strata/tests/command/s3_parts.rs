@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testkit::s3::{Fault, S3Options, S3Server};
 
-use crate::support::{Ended, Scratch, read_record};
+use crate::support::{Ended, Scratch, latency_ns, part, parts_ns, read_record};
 
 struct Site {
     scratch: Scratch,
@@ -47,30 +47,12 @@ impl Site {
     }
 }
 
-/// Count and whole time of a part; nothing where no operation had it.
-fn part(class: &Value, name: &str) -> (u64, f64) {
-    let parts = class["latency_parts"].as_array().unwrap();
-    parts.iter().find(|part| part["part"] == name).map_or((0, 0.0), |part| {
-        let count = part["latency"]["count"].as_u64().unwrap();
-        (count, count as f64 * part["latency"]["mean_ns"].as_f64().unwrap())
-    })
-}
-
-fn all_ns(class: &Value) -> f64 {
-    class["latency_parts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| part(class, one["part"].as_str().unwrap()).1)
-        .sum()
-}
-
 #[test]
 fn parts_add_up_to_the_latency_and_a_slow_server_is_named() {
     let site = Site::new(S3Options::default());
     let (class, text) = site.gets("--depth 2 --count 60");
-    let whole = class["latency"]["mean_ns"].as_f64().unwrap() * class["latency"]["count"].as_f64().unwrap();
-    assert!((all_ns(&class) - whole).abs() < 1e-3 * whole, "{class}");
+    let whole = latency_ns(&class);
+    assert!((parts_ns(&class) - whole).abs() < 1e-3 * whole, "{class}");
     assert_eq!(part(&class, "connect").0, 2, "a connection each: {class}");
     assert_eq!((part(&class, "first-byte").0, part(&class, "pause").0, part(&class, "tls").0), (60, 0, 0));
     assert!(text.contains("get first-byte ") && text.contains("spent "), "{text}");
@@ -79,7 +61,7 @@ fn parts_add_up_to_the_latency_and_a_slow_server_is_named() {
     let (class, text) = site.gets("--depth 2 --count 4");
     site.server.faults().heal();
     let (count, wait_ns) = part(&class, "first-byte");
-    assert!(count == 4 && wait_ns > 0.95 * 4e9 && wait_ns > 0.9 * all_ns(&class), "{class}");
+    assert!(count == 4 && wait_ns > 0.95 * 4e9 && wait_ns > 0.9 * parts_ns(&class), "{class}");
     assert!(text.contains("% of the time in the server (a round trip of the network"), "{text}");
 }
 

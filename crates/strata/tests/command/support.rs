@@ -278,6 +278,25 @@ pub(crate) fn assert_partial(directory: &Scratch, ended: &Ended, record: &Value,
     assert!(text.contains(cause), "{cause}: {}", shown.stdout);
 }
 
+/// Time of all latencies of a class together.
+pub(crate) fn latency_ns(class: &Value) -> f64 {
+    class["latency"]["mean_ns"].as_f64().unwrap() * class["latency"]["count"].as_f64().unwrap()
+}
+
+/// Count and whole time of a part of the latency of a class; nothing where no operation had it.
+pub(crate) fn part(class: &Value, name: &str) -> (u64, f64) {
+    let parts = class["latency_parts"].as_array().unwrap();
+    parts
+        .iter()
+        .find(|part| part["part"] == name)
+        .map_or((0, 0.0), |part| (part["latency"]["count"].as_u64().unwrap(), latency_ns(part)))
+}
+
+/// Time of all its parts together.
+pub(crate) fn parts_ns(class: &Value) -> f64 {
+    class["latency_parts"].as_array().unwrap().iter().map(latency_ns).sum()
+}
+
 /// Rows of a CSV whose fields hold no commas, by the names of their columns: new ones come at the end.
 pub(crate) fn csv_rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = csv.lines().map(|line| line.split(','));
