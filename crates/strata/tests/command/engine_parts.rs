@@ -187,17 +187,17 @@ fn a_slow_drive_is_the_servers_own_work() {
 fn a_server_that_stands_still_has_the_request_in_its_queue() {
     let site = Site::new();
     let words = format!(
-        "object engine://{}/tank/c {GETS} --time 4s --rate 50 --split-latency --json record.json",
+        "object engine://{}/tank/c {GETS} --time 4s --rate 50 --split-latency --live-csv - --json record.json",
         site.address
     );
-    let running = site.scratch.start(&words);
-    std::thread::sleep(Duration::from_millis(2000));
+    let mut running = site.scratch.start(&words);
+    running.await_row("get");
     site.engine.signal(rustix::process::Signal::STOP);
     std::thread::sleep(Duration::from_millis(500));
     site.engine.signal(rustix::process::Signal::CONT);
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let record = crate::support::read_record(&site.scratch.join("record.json"));
+    let record = read_record(&site.scratch.join("record.json"));
     let class = last_class(&record);
     let queue =
         class["latency_parts"].as_array().unwrap().iter().find(|part| part["part"] == "queue").unwrap();
