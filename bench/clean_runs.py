@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 from targets import MIB, Unavailable, fill, need_space
 
@@ -99,6 +100,15 @@ def condition(options, path, scratch):
         subprocess.run([options.binary, "media", target, *words.split()], capture_output=True, stdin=subprocess.DEVNULL)
 
 
+def unmount(mounted):
+    """The kernel lets go of the files of a ring a moment after the process that had it."""
+    for _ in range(40):
+        if subprocess.run(["umount", mounted], capture_output=True).returncode == 0:
+            return
+        time.sleep(0.25)
+    subprocess.run(["umount", mounted], check=False)
+
+
 @contextlib.contextmanager
 def declared_drive(options):
     """A directory on a drive with declared service times: no neighbour uses it, and no host takes back what it gave."""
@@ -108,7 +118,8 @@ def declared_drive(options):
         served, mounted = (os.path.join(scratch, name) for name in ("served", "mounted"))
         os.mkdir(served)
         os.mkdir(mounted)
-        words = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "testkit", "--features", "fuse", "--example", "slow_file", "--"]
+        build = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "testkit", "--features", "fuse", "--example", "slow_file", "--"]
+        words = [options.slow_file] if options.slow_file else build
         drive = subprocess.Popen(
             [*words, served, "drive", str(size_mib)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -125,7 +136,7 @@ def declared_drive(options):
         device = stack.enter_context(loop(scratch, path))
         subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", device], check=True)
         subprocess.run(["mount", device, mounted], check=True)
-        stack.callback(subprocess.run, ["umount", mounted], check=False)
+        stack.callback(unmount, mounted)
         yield mounted
 
 
@@ -149,6 +160,7 @@ def main():
     parser.add_argument("--size-mib", type=int, default=4096, help="size of the file (4096)")
     parser.add_argument("--condition", metavar="DURATION", help="keep the drive busy for so long before each run on it, reading and then writing")
     parser.add_argument("--declared", action="store_true", help="on a drive with declared service times, instead of --dir")
+    parser.add_argument("--slow-file", metavar="PATH", help="testkit's example slow_file, built elsewhere, for --declared on a machine without cargo")
     parser.add_argument("--except", dest="excepted", action="append", default=[], metavar="KIND", help="leave out this kind of doubt")
     parser.add_argument("--case", action="append", default=[], help="only this run; may be given several times")
     options = parser.parse_args()

@@ -122,16 +122,17 @@ pub(super) fn verifies(kind: Checksum, data: &[u8], sums: &[u8]) -> bool {
 /// Copies data to memory of the log, durable after a fence, and sums it on the way.
 pub(super) fn copy_and_sum(kind: Checksum, flusher: Flusher, into: &mut [u8], data: &[u8], sums: &mut [u8]) {
     let width = width(kind);
+    // One for all chunks: each new one copies the constants of its algorithm, which waits for the stores around the cache before it.
+    let mut digest = algorithm(kind).filter(|_| data.len() > PIECE_BYTES).map(crc_fast::Digest::new);
     for (number, chunk) in data.chunks(CHUNK_BYTES).enumerate() {
         let into = &mut into[number * CHUNK_BYTES..][..chunk.len()];
-        match algorithm(kind) {
-            Some(algorithm) if chunk.len() > PIECE_BYTES => {
-                let mut digest = crc_fast::Digest::new(algorithm);
+        match &mut digest {
+            Some(digest) if chunk.len() > PIECE_BYTES => {
                 for (piece, into) in chunk.chunks(PIECE_BYTES).zip(into.chunks_mut(PIECE_BYTES)) {
                     digest.update(piece);
                     copy_durable(flusher, into, piece);
                 }
-                put(digest.finalize(), &mut sums[number * width..][..width]);
+                put(digest.finalize_reset(), &mut sums[number * width..][..width]);
             }
             _ => {
                 sum_chunk(kind, chunk, &mut sums[number * width..][..width]);

@@ -1,6 +1,6 @@
 //! Doubts about the rate itself: too little of it, or not one rate.
 
-use statistics::{Hanging, SteadyReason, find_hanging};
+use statistics::{Hanging, IntervalPoint, SteadyReason, find_hanging};
 use units::human::human_bytes;
 use units::human_ns;
 
@@ -27,6 +27,9 @@ const LATENESS_P99_SHARE_MAX: f64 = 0.25;
 /// Lateness below which nothing is said, nanoseconds: what spinning and handing over cost on a quiet machine.
 const LATENESS_MEAN_NS_MIN: f64 = 5_000.0;
 const LATENESS_P99_NS_MIN: f64 = 50_000.0;
+/// Share of the data that may come behind the last interval that was full of it: where a sync follows, the interval in which it began has
+/// the rest.
+const AFTER_DATA_SHARE_MAX: f64 = 0.02;
 /// Share of the asked rate that may be missing.
 const UNSERVED_SHARE_MAX: f64 = 0.005;
 
@@ -72,6 +75,9 @@ pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
     }
     let drop = evidence.summary.steady.drop.as_ref()?;
     let at = evidence.summary.dropped.as_ref()?;
+    if is_last_sync(evidence, drop.at_interval) {
+        return None;
+    }
     let done = match at.bytes {
         0 => counted(at.operations, "operation"),
         bytes => human_bytes(bytes as f64),
@@ -82,6 +88,16 @@ pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
         rate(drop.operations_per_second_after),
         human_ns(at.elapsed_ns as f64)
     ))
+}
+
+/// Whether all data was moved before an interval, and what follows is the sync at the end: its time is in the bandwidth, and nothing dropped.
+fn is_last_sync(evidence: &Evidence<'_>, interval: usize) -> bool {
+    let points = &evidence.samples.series.points;
+    let bytes = |points: &[IntervalPoint]| {
+        points.iter().flat_map(|point| &point.classes).map(|class| class.bytes).sum::<u64>()
+    };
+    let behind = points.get(interval..).map_or(0, bytes);
+    evidence.plan.stops_to_sync() && (behind as f64) < AFTER_DATA_SHARE_MAX * bytes(points) as f64
 }
 
 pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {

@@ -331,23 +331,30 @@ impl Uring {
         if self.sqpoll {
             missing = missing.saturating_sub(self.spin(missing, done));
         }
-        let deadline = match timeout_ns {
-            // The kernel keeps no time while it polls.
-            Some(ns) if self.iopoll => Some(Instant::now() + Duration::from_nanos(ns)),
-            _ => None,
-        };
-        let span = Timespec::from(Duration::from_nanos(timeout_ns.unwrap_or(0)));
-        let arguments = SubmitArgs::new().timespec(&span);
-        let timeout = (timeout_ns.is_some() && !self.iopoll).then_some(&arguments);
+        let deadline = timeout_ns.map(|ns| Instant::now() + Duration::from_nanos(ns));
+        let mut span = Timespec::from(Duration::from_nanos(timeout_ns.unwrap_or(0)));
         while missing > 0 {
-            let entered = self.enter(if deadline.is_some() { 0 } else { missing }, timeout);
+            let arguments = SubmitArgs::new().timespec(&span);
+            // The kernel keeps no time while it polls.
+            let entered = match timeout_ns {
+                Some(_) if self.iopoll => self.enter(0, None),
+                Some(_) => self.enter(missing, Some(&arguments)),
+                None => self.enter(missing, None),
+            };
             missing = missing.saturating_sub(self.take(done));
             match entered {
-                Ok(()) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => return Ok(()),
                 // Short of memory for requests, or of room for completions: both pass.
                 Ok(()) | Err(libc::EAGAIN | libc::EBUSY) => {}
                 Err(libc::EINTR | libc::ETIME) => return Ok(()),
                 Err(errno) => return Err(self.broken(errno)),
+            }
+            // A call that handed something over returns its number, also where it then waited until its time was up.
+            if let Some(deadline) = deadline.filter(|_| missing > 0) {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(());
+                }
+                span = Timespec::from(left);
             }
         }
         Ok(())

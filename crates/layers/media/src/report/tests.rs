@@ -126,6 +126,33 @@ fn unwritten_range() {
     assert_eq!(detail("unwritten_range", &WRITES, holes(0.5)), None);
 }
 
+/// All data within the first fifth of the time, and a share of it behind.
+fn written_first(behind: f64) -> impl Fn(&mut Record) {
+    move |record: &mut Record| {
+        let samples = &mut phase(record).samples;
+        let begin = samples.series.points.len() / 5;
+        for class in samples.series.points[begin..].iter_mut().flat_map(|point| &mut point.classes) {
+            let part = |of: u64| (of as f64 * behind) as u64;
+            (class.operations, class.bytes) = (part(class.operations), part(class.bytes));
+        }
+        phase(record).summary = summarise(&phase(record).samples.clone(), WarmUp::Auto);
+    }
+}
+
+#[test]
+fn the_sync_at_the_end_is_no_drop() {
+    let shape = Shape { direct: false, ..WRITES };
+    let synced = |behind: f64| {
+        move |record: &mut Record| {
+            plan(record).end_fsync = true;
+            written_first(behind)(record);
+        }
+    };
+    assert!(detail("rate_dropped", &shape, written_first(0.001)).is_some(), "no sync follows");
+    assert_eq!(detail("rate_dropped", &shape, synced(0.001)), None);
+    assert!(detail("rate_dropped", &shape, synced(0.3)).is_some(), "writes went on, slower");
+}
+
 #[test]
 fn buffered_writes() {
     let shape = Shape { direct: false, ..WRITES };
