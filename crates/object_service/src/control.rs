@@ -95,7 +95,7 @@ pub struct PoolFacts {
     pub usage: Option<PoolUsage>,
     /// The engine tells the times of requests in their replies ([`rpc::wire::flag::TIMED`]); engines of older versions say nothing of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub tells_times: bool,
+    pub tells_parts: bool,
 }
 
 impl PoolFacts {
@@ -107,7 +107,7 @@ impl PoolFacts {
             durable_by: pool.durable_by(),
             findings: pool.findings().to_vec(),
             usage: None,
-            tells_times: false,
+            tells_parts: false,
         }
     }
 }

@@ -144,7 +144,7 @@ impl Metadata {
 fn facts_of(label: &str, pool: &Pool) -> PoolFacts {
     let mut facts = PoolFacts::of(pool);
     label.clone_into(&mut facts.info.name);
-    facts.tells_times = true;
+    facts.tells_parts = true;
     facts
 }
 

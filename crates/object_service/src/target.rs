@@ -252,6 +252,10 @@ impl Service for ObjectService {
         self.unsettled.as_ref().is_some_and(|unsettled| unsettled.load(Ordering::Relaxed))
     }
 
+    fn storage_wait_ns(&self) -> u64 {
+        vos::storage_wait_ns()
+    }
+
     fn settle(&mut self) -> i32 {
         let Some(unsettled) = &self.unsettled else { return 0 };
         unsettled.store(false, Ordering::Relaxed);

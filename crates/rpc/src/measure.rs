@@ -112,6 +112,10 @@ impl Service for Services {
         self.entries.iter().any(|(_, service)| service.is_unsettled())
     }
 
+    fn storage_wait_ns(&self) -> u64 {
+        self.entries.iter().map(|(_, service)| service.storage_wait_ns()).max().unwrap_or(0)
+    }
+
     fn settle(&mut self) -> i32 {
         let each = self.entries.iter_mut().map(|(_, service)| service.settle());
         each.fold(0, |first, status| if first == 0 { status } else { first })

@@ -177,6 +177,12 @@ pub trait Service: Send {
         false
     }
 
+    /// Time that the thread which calls has waited for the storage of the service so far, in nanoseconds; differences of two count. Asked for requests
+    /// that are timed alone ([`crate::wire::flag::TIMED`]), the first time before anything is to be counted.
+    fn storage_wait_ns(&self) -> u64 {
+        0
+    }
+
     /// Makes durable what requests have changed since the last call. The result is 0, or a negated errno that becomes the status of their
     /// replies.
     fn settle(&mut self) -> i32 {

@@ -142,14 +142,16 @@ impl Header {
     }
 }
 
-/// Time that a request took in its server, by the server's own clock. It stands in the header of a reply with [`flag::TIMED`], in the two fields that are the
-/// request's alone otherwise.
+/// Time that a request took in its server, by the server's own clock. It stands in the header of a reply with [`flag::TIMED`], in fields that are the request's
+/// alone otherwise: those of the reply's sizes have the wait, and the work with the storage; the seed the storage's share of that, in parts of 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerTimes {
     /// It, or its reply, waited for others in the server, in nanoseconds.
     pub queue_ns: u64,
-    /// The service carried it out, in nanoseconds.
+    /// The service carried it out, in nanoseconds, without the next.
     pub service_ns: u64,
+    /// The service waited for its storage, in nanoseconds.
+    pub storage_ns: u64,
 }
 
 impl ServerTimes {
@@ -157,14 +159,27 @@ impl ServerTimes {
     #[inline]
     #[must_use]
     pub fn of(reply: &Header) -> Option<Self> {
-        let Header { reply_inline_bytes: queue_ns, reply_bulk_bytes: service_ns, .. } = *reply;
-        (reply.flags & flag::TIMED != 0).then_some(Self { queue_ns, service_ns })
+        let Header { reply_inline_bytes: queue_ns, reply_bulk_bytes: work_ns, seed, .. } = *reply;
+        let storage_ns = ((u128::from(work_ns) * u128::from(seed)) >> 32) as u64;
+        let told = Self { queue_ns, service_ns: work_ns - storage_ns, storage_ns };
+        (reply.flags & flag::TIMED != 0).then_some(told)
+    }
+
+    /// Adds work of so long, in nanoseconds, and of that the wait for the storage.
+    #[inline]
+    pub fn worked(&mut self, work_ns: u64, storage_ns: u64) {
+        let storage_ns = storage_ns.min(work_ns);
+        self.service_ns += work_ns - storage_ns;
+        self.storage_ns += storage_ns;
     }
 
     /// Writes them into the header of a reply that was written without. Times are cut at [`SIZE_BYTES_MAX`], 18 minutes: no header says more.
     pub fn put(self, reply: &mut [u8; HEADER_BYTES]) {
         reply[40..48].copy_from_slice(&self.queue_ns.min(SIZE_BYTES_MAX).to_le_bytes());
-        reply[48..56].copy_from_slice(&self.service_ns.min(SIZE_BYTES_MAX).to_le_bytes());
+        let work_ns = self.service_ns.saturating_add(self.storage_ns);
+        let share = (u128::from(self.storage_ns) << 32).div_ceil(u128::from(work_ns.max(1)));
+        reply[20..24].copy_from_slice(&u32::try_from(share).unwrap_or(u32::MAX).to_le_bytes());
+        reply[48..56].copy_from_slice(&work_ns.min(SIZE_BYTES_MAX).to_le_bytes());
     }
 }
 
@@ -259,10 +274,22 @@ mod tests {
         let reply = Header { flags: flag::REPLY, slot: 7, sequence: 9, ..Header::default() };
         assert_eq!(ServerTimes::of(&reply), None);
         Header { flags: flag::REPLY | flag::TIMED, ..reply }.encode(&mut bytes);
-        ServerTimes { queue_ns: 5, service_ns: u64::MAX }.put(&mut bytes);
-        let read = Header::decode(&bytes).expect("a header");
-        assert_eq!(ServerTimes::of(&read), Some(ServerTimes { queue_ns: 5, service_ns: SIZE_BYTES_MAX }));
-        assert_eq!((read.slot, read.sequence, read.status), (7, 9, 0));
+        let mut told = |service_ns, storage_ns| {
+            ServerTimes { queue_ns: 5, service_ns, storage_ns }.put(&mut bytes);
+            let read = Header::decode(&bytes).expect("a header");
+            assert_eq!((read.slot, read.sequence, read.status), (7, 9, 0));
+            let times = ServerTimes::of(&read).expect("times");
+            assert_eq!(times.queue_ns, 5);
+            (times.service_ns, times.storage_ns)
+        };
+        assert_eq!(told(u64::MAX, 0), (SIZE_BYTES_MAX, 0));
+        for times in
+            [(0, 0), (7, 0), (3_000, 1), (1, 2_999), (70_000, 30_000_000), (1_234_567_891, 1_234_567_890)]
+        {
+            assert_eq!(told(times.0, times.1), times, "to the nanosecond, for seconds");
+        }
+        let (service_ns, storage_ns) = told(0, 900_000_000_000);
+        assert!(service_ns < 1000 && service_ns + storage_ns == 900_000_000_000, "{service_ns}");
     }
 
     #[test]

@@ -54,6 +54,7 @@ mod tests;
 mod transaction;
 mod types;
 mod usage;
+mod waits;
 mod words;
 
 pub use check::{CheckReport, Finding, FindingKind, RepairReport};
@@ -71,6 +72,7 @@ pub use types::{
     Ack, Aggregated, Anchor, ContainerId, ContainerProperties, ContainerUsage, Fetched, FoundExtent,
     Iterated, KeyPath, Largest, PoolUsage, Punch, Read, SpaceInfo, Write,
 };
+pub use waits::storage_wait_ns;
 pub use words::{Allocation, Checksum, Choices, Durability, Flush};
 
 /// Version of the format on disk. A store of another one is refused.

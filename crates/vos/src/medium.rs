@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::error::StoreError;
 use super::flush::Flusher;
 use super::memory::Region;
+use crate::waits::waiting;
 
 /// Unit of direct I/O, in bytes.
 pub(super) const BLOCK_BYTES: usize = 4096;
@@ -107,11 +108,11 @@ impl Medium for Mapped {
 
     fn read(&self, into: &mut [u8], at: u64) -> Result<(), StoreError> {
         // Through the file: a hole that is touched in the mapping would take a page.
-        read_all(&self.file, into, at)
+        waiting(|| read_all(&self.file, into, at))
     }
 
     fn sync(&self, at: u64, bytes: u64) -> Result<(), StoreError> {
-        Ok(self.region.msync(at as usize, bytes as usize)?)
+        Ok(waiting(|| self.region.msync(at as usize, bytes as usize))?)
     }
 
     fn is_synced(&self) -> bool {
@@ -162,27 +163,16 @@ impl Medium for Direct {
         Ok(allocate(&self.file, at, bytes)?)
     }
 
-    fn write(&self, mut bytes: &[u8], mut at: u64) -> Result<(), StoreError> {
-        while !bytes.is_empty() {
-            match rustix::io::pwrite(&self.file, bytes, at) {
-                Ok(0) => return Err(StoreError::System(libc::EIO)),
-                Ok(written) => {
-                    bytes = &bytes[written..];
-                    at += written as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(())
+    fn write(&self, bytes: &[u8], at: u64) -> Result<(), StoreError> {
+        waiting(|| write_all(&self.file, bytes, at))
     }
 
     fn read(&self, into: &mut [u8], at: u64) -> Result<(), StoreError> {
-        read_all(&self.file, into, at)
+        waiting(|| read_all(&self.file, into, at))
     }
 
     fn sync(&self, _at: u64, _bytes: u64) -> Result<(), StoreError> {
-        Ok(rustix::fs::fdatasync(&self.file)?)
+        Ok(waiting(|| rustix::fs::fdatasync(&self.file))?)
     }
 
     fn is_synced(&self) -> bool {
@@ -212,6 +202,21 @@ fn populate(region: &Region, at: usize, bytes: usize) -> Result<(), Errno> {
 
 fn free_bytes(file: impl AsFd) -> u64 {
     rustix::fs::fstatvfs(file).map_or(0, |space| space.f_bavail.saturating_mul(space.f_frsize))
+}
+
+fn write_all(file: impl AsFd, mut bytes: &[u8], mut at: u64) -> Result<(), StoreError> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(&file, bytes, at) {
+            Ok(0) => return Err(StoreError::System(libc::EIO)),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                at += written as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn read_all(file: impl AsFd, into: &mut [u8], at: u64) -> Result<(), StoreError> {

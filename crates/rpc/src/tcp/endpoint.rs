@@ -98,9 +98,17 @@ pub(super) struct Endpoint {
     settled: i32,
     /// A request of this round is timed ([`flag::TIMED`]).
     is_timed: bool,
-    /// From when until when changes were made durable last; only where that was timed.
-    durable: (u64, u64),
+    /// When changes were made durable last; only where that was timed.
+    settling: Settling,
     tallies: Tallies,
+}
+
+/// When changes were made durable last, and how much of that was the wait for the storage.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settling {
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) storage_ns: u64,
 }
 
 impl Endpoint {
@@ -110,7 +118,7 @@ impl Endpoint {
             defers: service.defer(),
             settled: 0,
             is_timed: false,
-            durable: (0, 0),
+            settling: Settling::default(),
             service,
             requests: Pool::default(),
             replies: Pool::default(),
@@ -146,10 +154,11 @@ impl Endpoint {
     /// Has the service make durable what was changed. 0 or a negated errno, for all replies of this round that wait for it.
     pub(super) fn settle(&mut self) -> i32 {
         if self.service.is_unsettled() {
-            let begin_ns = self.is_timed.then(|| HostClock::get().now_ns());
+            let begin = self.is_timed.then(|| (HostClock::get().now_ns(), self.service.storage_wait_ns()));
             let status = self.service.settle();
-            if let Some(begin_ns) = begin_ns {
-                self.durable = (begin_ns, HostClock::get().now_ns());
+            if let Some((begin_ns, waited_ns)) = begin {
+                let storage_ns = self.service.storage_wait_ns().saturating_sub(waited_ns);
+                self.settling = Settling { begin_ns, end_ns: HostClock::get().now_ns(), storage_ns };
             }
             self.settled = if self.settled == 0 { status } else { self.settled };
         }
@@ -163,10 +172,16 @@ impl Endpoint {
         self.is_timed = false;
     }
 
-    /// From when until when changes were made durable last, by [`driver::HostClock`].
+    /// When changes were made durable last, by [`driver::HostClock`].
     #[inline]
-    pub(super) fn durable(&self) -> (u64, u64) {
-        self.durable
+    pub(super) fn settling(&self) -> Settling {
+        self.settling
+    }
+
+    /// Time that this thread has waited for the storage of the service.
+    #[inline]
+    pub(super) fn storage_wait_ns(&self) -> u64 {
+        self.service.storage_wait_ns()
     }
 
     /// Memory of the service for the bulk of a request.

@@ -365,7 +365,7 @@ impl Session {
             .ok_or(Exhausted)?;
         let whole = HEADER_BYTES + header.inline_bytes as usize;
         let inline = &self.input.unread()[HEADER_BYTES..whole];
-        self.times.begins(header.bulk_bytes > 0);
+        self.times.begins(header.bulk_bytes > 0, endpoint);
         let reply = match self.incoming.take().map(|incoming| incoming.room) {
             None => endpoint.answer(header, inline, &[], room, &purse),
             Some(Room::BulkSink(sink)) => endpoint.finish(header, sink),
@@ -380,7 +380,7 @@ impl Session {
         let bytes = HEADER_BYTES + reply.header.inline_bytes as usize;
         self.output.add(bytes);
         self.input.consume(whole);
-        self.times.ends(whole, bytes, &mut self.output, endpoint.durable());
+        self.times.ends((whole, bytes), &mut self.output, endpoint);
         if endpoint.is_unsettled() {
             self.unsettled_bytes += bytes;
         }
@@ -389,7 +389,7 @@ impl Session {
             if self.awaits_settling() {
                 self.settle(endpoint)?;
             }
-            self.times.last_leaves(bytes, &mut self.output, endpoint.durable());
+            self.times.last_leaves(bytes, &mut self.output, endpoint.settling());
             self.send_bulk(endpoint)?;
         }
         Ok(())
@@ -403,7 +403,7 @@ impl Session {
         if self.sending.is_some() {
             self.send_bulk(endpoint)?;
         }
-        self.times.leave(&mut self.output, endpoint.durable());
+        self.times.leave(&mut self.output, endpoint.settling());
         while !self.output.pending().is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match rustix::net::send(&self.messages, self.output.pending(), flags) {

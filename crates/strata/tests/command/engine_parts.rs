@@ -51,10 +51,16 @@ fn last_class(record: &Value) -> Value {
     record["phases"].as_array().unwrap().last().unwrap()["summary"]["classes"][0].clone()
 }
 
+/// Parts that operations of a class had.
+fn names_of(class: &Value) -> Vec<&str> {
+    class["latency_parts"].as_array().unwrap().iter().map(|one| one["part"].as_str().unwrap()).collect()
+}
+
 /// Holds the parts against the latency, and counts that every operation was served.
 fn assert_parts_add_up(class: &Value, operations: u64) {
-    let names: Vec<_> =
-        class["latency_parts"].as_array().unwrap().iter().map(|one| one["part"].as_str().unwrap()).collect();
+    let mut names = names_of(class);
+    // No operation has it where the store holds everything in memory.
+    names.retain(|name| *name != "storage");
     assert!((parts_ns(class) - latency_ns(class)).abs() < 1e-3 * latency_ns(class), "{class}");
     assert_eq!(names, ["network", "queue", "service", "client"], "{class}");
     assert_eq!((part(class, "network").0, part(class, "service").0), (operations, operations), "{class}");
@@ -109,7 +115,7 @@ fn an_older_engine_is_not_asked_and_that_is_told() {
     let (timed, sent) = counting_timed();
     // What it says of itself has another name: older engines say nothing of times.
     let answered = |bytes: &mut [u8]| {
-        let at = bytes.windows(11).position(|window| window == b"tells_times");
+        let at = bytes.windows(11).position(|window| window == b"tells_parts");
         if let Some(at) = at {
             bytes[at..at + 11].copy_from_slice(b"tells_thyme");
         }
@@ -136,12 +142,13 @@ fn a_slow_link_is_the_network() {
 struct Delays(Child);
 
 impl Delays {
-    /// Each fdatasync of the engine takes so much longer. None where processes cannot be traced.
-    fn of_syncs(engine: &Engine, delay: Duration) -> Option<Self> {
+    /// Each such call of the engine takes so much longer. None where processes cannot be traced.
+    fn of(engine: &Engine, call: &str, delay: Duration) -> Option<Self> {
         tool(&["strace", "-o", "/dev/null", "true"])?;
-        let inject = format!("inject=fdatasync:delay_enter={}", delay.as_micros());
+        let (trace, inject) =
+            (format!("trace={call}"), format!("inject={call}:delay_enter={}", delay.as_micros()));
         let mut child = Command::new("strace")
-            .args(["-f", "-e", "trace=fdatasync", "-e", &inject, "-p", &engine.id().to_string()])
+            .args(["-f", "-e", &trace, "-e", &inject, "-p", &engine.id().to_string()])
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -169,18 +176,43 @@ impl Drop for Delays {
 }
 
 #[test]
-fn a_slow_drive_is_the_servers_own_work() {
+fn a_slow_drive_is_told_from_the_servers_own_work() {
     let site = Site::new();
-    let Some(delays) = Delays::of_syncs(&site.engine, Duration::from_millis(30)) else {
-        return skipped("a_slow_drive_is_the_servers_own_work", "strace cannot trace here");
+    let slow = |call| Delays::of(&site.engine, call, Duration::from_millis(30));
+    let Some(delays) = slow("fdatasync") else {
+        return skipped("a_slow_drive_is_told_from_the_servers_own_work", "strace cannot trace here");
     };
     let (class, text) = site.split("--op put --dkeys 64 --value-size 4k --count 10");
     drop(delays);
     assert_parts_add_up(&class, 10);
-    let (_, service_ns) = part(&class, "service");
+    let (_, storage_ns) = part(&class, "storage");
     // The server syncs before it answers.
-    assert!(service_ns >= 10.0 * 30e6 && service_ns > 0.9 * latency_ns(&class), "{class}");
-    assert!(text.contains("% of the time in the server's own work (a round trip"), "{text}");
+    assert!(storage_ns >= 10.0 * 30e6 && storage_ns > 0.9 * latency_ns(&class), "{class}");
+    assert!(text.contains("% of the time in the server's drives (a round trip"), "{text}");
+    // More than the store holds in memory: most values are read from its files.
+    site.measure(&site.address, "--op put --dkeys 400 --value-size 128k --count 400 --keep");
+    let delays = slow("pread64").expect("it traced before");
+    let (class, text) = site.split("--op get --dkeys 400 --value-size 128k --count 20 --keep");
+    drop(delays);
+    assert_parts_add_up(&class, 20);
+    let (_, storage_ns) = part(&class, "storage");
+    assert!(storage_ns >= 10.0 * 30e6 && storage_ns > 0.9 * latency_ns(&class), "{class}");
+    assert!(text.contains("% of the time in the server's drives (a round trip"), "{text}");
+}
+
+#[test]
+fn a_store_in_memory_waits_for_no_drive() {
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let words = format!("--pool tank --dir {} --scm 256m --targets 1", memory.path().join("tank").display());
+    let scratch = Scratch::new();
+    let engine = Engine::start(scratch.path(), &words);
+    let address = engine.uri().trim_start_matches("tcp://").to_owned();
+    let site = Site { scratch, engine, address };
+    let (class, text) = site.split("--op put --dkeys 4 --value-size 8m --checksum sha512 --count 8");
+    assert_parts_add_up(&class, 8);
+    assert!(!names_of(&class).contains(&"storage"), "{class}");
+    assert!(text.contains("in the server's own work") || text.contains("no part stands out"), "{text}");
+    assert!(!text.contains("the server's drives"), "{text}");
 }
 
 #[test]

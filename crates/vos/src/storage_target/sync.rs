@@ -10,6 +10,7 @@ use crate::error::StoreError;
 use crate::log::{Unsynced, blocks_around};
 use crate::record::LINE_BYTES;
 use crate::types::Ack;
+use crate::waits::waiting;
 
 /// Bytes that may wait for a sync with `Durability::Batch`.
 const BATCH_BYTES_MAX: u64 = 1 << 20;
@@ -154,7 +155,7 @@ impl Target {
             if !syncing.is_led {
                 break;
             }
-            self.synced.wait(&mut syncing);
+            waiting(|| self.synced.wait(&mut syncing));
         }
         syncing.is_led = true;
         let (expected, patience) = (syncing.expected, syncing.took / LINGER_SHARE);

@@ -201,7 +201,7 @@ impl Backend for EngineBackend {
             handle,
             secret: self.request.secret.as_ref(),
             zero_copy: plan.options.zero_copy,
-            tells_times: self.facts.tells_times,
+            tells_parts: self.facts.tells_parts,
             timeout_ns: if plan.options.timeout_ns == 0 { TIMEOUT_NS } else { plan.options.timeout_ns },
         })
     }

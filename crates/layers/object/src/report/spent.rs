@@ -26,7 +26,12 @@ const CAUSES: &[Cause] = &[
     Cause {
         parts: &["service"],
         name: "the server's own work",
-        advice: "look at its CPUs, its drives (strata stack measures what is below), and how it makes updates durable",
+        advice: "look at its CPUs: more targets, cores of their own, and checksums that cost less",
+    },
+    Cause {
+        parts: &["storage"],
+        name: "the server's drives",
+        advice: "reads, writes and syncs of its files: strata media and strata stack measure what is below, and --durability says what is waited for",
     },
     Cause {
         parts: &["queue"],
@@ -114,7 +119,7 @@ fn trip_of(class: &ClassSummary, cause: &Cause, least_ns: Option<f64>) -> Option
         "the network" => {
             Some(format!(" (a round trip takes {}, the shortest that TCP saw)", human_ns(least_ns?)))
         }
-        "the server's own work" | "the server's queue" => {
+        "the server's own work" | "the server's drives" | "the server's queue" => {
             Some(format!(" (a round trip of the network takes {})", human_ns(least_ns?)))
         }
         _ => None,
@@ -162,6 +167,10 @@ mod tests {
             (
                 &[("network", 2000), ("queue", 1000), ("service", 7000)][..],
                 "70 % of the time in the server's own work (a round trip of the network takes 25.0 us); look",
+            ),
+            (
+                &[("network", 2000), ("service", 1000), ("storage", 7000)],
+                "70 % of the time in the server's drives (a round trip of the network takes 25.0 us); reads",
             ),
             (
                 &[("network", 2000), ("queue", 7000), ("service", 1000)],

@@ -2,7 +2,7 @@
 //!
 //! All of them are spans on this machine's own clocks. A request waits from when the kernel had its message until its turn comes; then it is carried out;
 //! then its reply waits until it is handed to the kernel, for others that leave with it or for what is made durable for all of them. Making durable counts as
-//! carrying out. What bulk takes to come in and to go out is the network's.
+//! carrying out. Of that, the time in which the service waits for its storage is told apart. What bulk takes to come in and to go out is the network's.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -14,6 +14,7 @@ use rustix::net::RecvFlags;
 use super::Session;
 use crate::socket;
 use crate::tcp::ending::{Ending, hostile};
+use crate::tcp::endpoint::{Endpoint, Settling};
 use crate::tcp::memory::Output;
 use crate::wire::{HEADER_BYTES, Header, ServerTimes, flag};
 
@@ -21,9 +22,6 @@ use crate::wire::{HEADER_BYTES, Header, ServerTimes, flag};
 const READINGS_MAX: usize = 64;
 /// Replies that wait for their times at most; then all of them get theirs.
 const LEAVING_MAX: usize = 512;
-
-/// A span, from and to.
-pub(in crate::tcp) type Span = (u64, u64);
 
 /// The kernel had the bytes up to `end` of the stream by then.
 struct Reading {
@@ -35,6 +33,8 @@ struct Reading {
 struct Turn {
     times: ServerTimes,
     since_ns: u64,
+    /// Time that the service had waited for its storage when it began.
+    waited_ns: u64,
 }
 
 /// A reply that has not left.
@@ -123,7 +123,11 @@ impl Times {
         let end = self.consumed + whole as u64;
         let reading = self.readings.iter().find(|reading| reading.end >= end);
         let queue_ns = reading.map_or(0, |reading| at_ns.saturating_sub(reading.at_ns));
-        self.turn = Some(Turn { times: ServerTimes { queue_ns, service_ns: 0 }, since_ns: at_ns });
+        self.turn = Some(Turn {
+            times: ServerTimes { queue_ns, ..ServerTimes::default() },
+            since_ns: at_ns,
+            waited_ns: 0,
+        });
     }
 
     /// The service has been asked where its bulk goes.
@@ -135,54 +139,63 @@ impl Times {
 
     /// It has come whole, and is carried out now.
     #[inline]
-    pub(super) fn begins(&mut self, has_bulk: bool) {
-        if let (true, Some(turn)) = (has_bulk, &mut self.turn) {
+    pub(super) fn begins(&mut self, has_bulk: bool, endpoint: &Endpoint) {
+        let Some(turn) = &mut self.turn else { return };
+        turn.waited_ns = endpoint.storage_wait_ns();
+        if has_bulk {
             turn.since_ns = now_ns();
         }
     }
 
     /// It was carried out; its message had `whole` bytes, and its reply is the last `bytes` of the output.
     #[inline]
-    pub(super) fn ends(&mut self, whole: usize, bytes: usize, output: &mut Output, durable: Span) {
+    pub(super) fn ends(&mut self, (whole, bytes): (usize, usize), output: &mut Output, endpoint: &Endpoint) {
         if self.is_on {
-            self.ends_at(whole, bytes, output, durable, now_ns());
+            let waited_ns = if self.turn.is_some() { endpoint.storage_wait_ns() } else { 0 };
+            self.ends_at((whole, bytes), output, endpoint.settling(), (now_ns(), waited_ns));
         }
     }
 
-    fn ends_at(&mut self, whole: usize, bytes: usize, output: &mut Output, durable: Span, at_ns: u64) {
+    fn ends_at(
+        &mut self,
+        (whole, bytes): (usize, usize),
+        output: &mut Output,
+        settling: Settling,
+        (at_ns, until_waited_ns): (u64, u64),
+    ) {
         self.consumed += whole as u64;
         while self.readings.front().is_some_and(|reading| reading.end <= self.consumed) {
             self.readings.pop_front();
         }
         let start = self.written;
         self.written += bytes as u64;
-        let Some(Turn { mut times, since_ns }) = self.turn.take() else { return };
-        times.service_ns += at_ns.saturating_sub(since_ns);
+        let Some(Turn { mut times, since_ns, waited_ns }) = self.turn.take() else { return };
+        times.worked(at_ns.saturating_sub(since_ns), until_waited_ns.saturating_sub(waited_ns));
         self.leaving.push(Leaving { start, times, since_ns: at_ns });
         if self.leaving.len() >= LEAVING_MAX {
-            self.leave_at(0, output, durable, at_ns);
+            self.leave_at(0, output, settling, at_ns);
         }
     }
 
-    /// The replies in the output leave. `durable` is when changes were made durable last.
+    /// The replies in the output leave. `settling` is when changes were made durable last.
     #[inline]
-    pub(super) fn leave(&mut self, output: &mut Output, durable: Span) {
+    pub(super) fn leave(&mut self, output: &mut Output, settling: Settling) {
         if !self.leaving.is_empty() {
-            self.leave_at(0, output, durable, now_ns());
+            self.leave_at(0, output, settling, now_ns());
         }
     }
 
     /// The reply that is the last `bytes` of the output leaves: its bulk goes out now.
-    pub(super) fn last_leaves(&mut self, bytes: usize, output: &mut Output, durable: Span) {
+    pub(super) fn last_leaves(&mut self, bytes: usize, output: &mut Output, settling: Settling) {
         if self.leaving.last().is_some_and(|last| last.start + bytes as u64 == self.written) {
-            self.leave_at(self.leaving.len() - 1, output, durable, now_ns());
+            self.leave_at(self.leaving.len() - 1, output, settling, now_ns());
         }
     }
 
-    fn leave_at(&mut self, first: usize, output: &mut Output, durable: Span, at_ns: u64) {
+    fn leave_at(&mut self, first: usize, output: &mut Output, settling: Settling, at_ns: u64) {
         for Leaving { start, mut times, since_ns } in self.leaving.drain(first..) {
-            let settled_ns = durable.1.min(at_ns).saturating_sub(durable.0.max(since_ns));
-            times.service_ns += settled_ns;
+            let settled_ns = settling.end_ns.min(at_ns).saturating_sub(settling.begin_ns.max(since_ns));
+            times.worked(settled_ns, settling.storage_ns);
             times.queue_ns += at_ns.saturating_sub(since_ns).saturating_sub(settled_ns);
             let rest = output.last_mut((self.written - start) as usize);
             if let Some(head) = rest.first_chunk_mut::<HEADER_BYTES>() {
@@ -210,13 +223,15 @@ mod tests {
     }
 
     /// Times in the replies of an output.
-    fn told(output: &Output) -> Vec<(u64, u64)> {
+    fn told(output: &Output) -> Vec<(u64, u64, u64)> {
         let heads = output.pending().chunks(BYTES).filter_map(|reply| reply.first_chunk());
         heads
             .filter_map(|head| ServerTimes::of(&Header::decode(head).expect("a header")))
-            .map(|times| (times.queue_ns, times.service_ns))
+            .map(|times| (times.queue_ns, times.service_ns, times.storage_ns))
             .collect()
     }
+
+    const NEVER: Settling = Settling { begin_ns: 0, end_ns: 0, storage_ns: 0 };
 
     #[test]
     fn waits_and_work_are_told_apart() {
@@ -226,25 +241,28 @@ mod tests {
         // Two requests of 100 bytes were read, and the first half of a third.
         times.turns_at(100, 250, 1000);
         reply(&mut output, &purse);
-        times.ends_at(100, BYTES, &mut output, (0, 0), 1030);
+        times.ends_at((100, BYTES), &mut output, NEVER, (1030, 0));
         times.turns_at(100, 150, 1030);
         reply(&mut output, &purse);
-        times.ends_at(100, BYTES, &mut output, (0, 0), 1100);
+        // The storage was waited for from 15 to 40 of its clock.
+        times.turn.as_mut().expect("a turn").waited_ns = 15;
+        times.ends_at((100, BYTES), &mut output, NEVER, (1100, 40));
         times.came_at(50, 1150);
         times.turns_at(100, 100, 1160);
         reply(&mut output, &purse);
-        times.ends_at(100, BYTES, &mut output, (0, 0), 1200);
-        // What was made durable from 1250 to 1290 is work for all three.
-        times.leave_at(0, &mut output, (1250, 1290), 1300);
-        assert_eq!(told(&output), [(230, 70), (30 + 160, 110), (10 + 60, 80)]);
+        times.ends_at((100, BYTES), &mut output, NEVER, (1200, 0));
+        // What was made durable from 1250 to 1290 is work for all three, and most of it was the storage's.
+        let settling = Settling { begin_ns: 1250, end_ns: 1290, storage_ns: 30 };
+        times.leave_at(0, &mut output, settling, 1300);
+        assert_eq!(told(&output), [(230, 40, 30), (30 + 160, 45 + 10, 25 + 30), (10 + 60, 50, 30)]);
         output.sent(3 * BYTES);
         // The next ones are found behind it, and a sync that was over before they began is none of them.
         times.came_at(100, 2000);
         times.turns_at(100, 100, 2005);
         reply(&mut output, &purse);
-        times.ends_at(100, BYTES, &mut output, (1250, 1290), 2010);
-        times.leave_at(0, &mut output, (1250, 1290), 2012);
-        assert_eq!(told(&output), [(7, 5)]);
+        times.ends_at((100, BYTES), &mut output, settling, (2010, 0));
+        times.leave_at(0, &mut output, settling, 2012);
+        assert_eq!(told(&output), [(7, 5, 0)]);
         assert!(times.readings.is_empty() && times.leaving.is_empty());
     }
 
@@ -261,7 +279,7 @@ mod tests {
         for at_ns in 0..2 * LEAVING_MAX as u64 {
             times.turns_at(1, 1, at_ns);
             reply(&mut output, &purse);
-            times.ends_at(1, BYTES, &mut output, (0, 0), at_ns);
+            times.ends_at((1, BYTES), &mut output, NEVER, (at_ns, 0));
             assert!(times.leaving.len() < LEAVING_MAX);
         }
     }

@@ -46,7 +46,7 @@ pub(super) struct Opening<'a> {
     pub(super) secret: Option<&'a Secret>,
     pub(super) zero_copy: bool,
     /// The engine tells what requests take in it.
-    pub(super) tells_times: bool,
+    pub(super) tells_parts: bool,
     pub(super) timeout_ns: u64,
 }
 
@@ -132,7 +132,7 @@ pub(super) struct EngineDriver {
     /// Arrays are opened for each transfer, and that reads their attributes.
     pub(super) reopens: bool,
     pub(super) watch: Watch,
-    tells_times: bool,
+    tells_parts: bool,
     labels: Vec<String>,
     timeout_ns: u64,
 }
@@ -230,11 +230,11 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         repaired: 0,
         reopens: plan.reopens_arrays(),
         watch: Watch::default(),
-        tells_times: opening.tells_times,
+        tells_parts: opening.tells_parts,
         labels: (0..targets).map(|target| opening.location.endpoint(2 + target).label).collect(),
         timeout_ns: opening.timeout_ns,
     };
-    if plan.load.split_latency && !opening.tells_times {
+    if plan.load.split_latency && !opening.tells_parts {
         notes.push(UNTIMED.to_owned());
     }
     Ok(Opened { driver: Box::new(driver), notes })
@@ -325,7 +325,7 @@ impl Driver<ObjectOperation> for EngineDriver {
     }
 
     fn latency_parts(&self) -> &'static [&'static str] {
-        if self.tells_times { PARTS } else { &[] }
+        if self.tells_parts { PARTS } else { &[] }
     }
 
     fn time_parts(&mut self) {

@@ -3,7 +3,7 @@
 use rpc::wire::ServerTimes;
 
 /// Parts, in the order in which a request has them. What bulk takes, and waits that the engine cannot see, are the network's.
-pub(super) const PARTS: &[&str] = &["network", "queue", "service"];
+pub(super) const PARTS: &[&str] = &["network", "queue", "service", "storage"];
 
 /// Times of the operations of all slots. It takes no time unless it was asked to.
 #[derive(Debug, Default)]
@@ -58,6 +58,7 @@ impl Watch {
         let request = &mut self.requests[number as usize];
         request.queue_ns += times.queue_ns;
         request.service_ns += times.service_ns;
+        request.storage_ns += times.storage_ns;
     }
 
     /// A step ends with a request, the last one of those that ran beside each other: it is the one that was waited for.
@@ -67,10 +68,11 @@ impl Watch {
             return;
         }
         let whole_ns = self.now_ns.saturating_sub(self.begun_ns[slot as usize]);
-        let ServerTimes { queue_ns, service_ns } = self.requests[number as usize];
-        let service_ns = service_ns.min(whole_ns);
-        let queue_ns = queue_ns.min(whole_ns - service_ns);
-        let parts = [whole_ns - service_ns - queue_ns, queue_ns, service_ns];
+        let ServerTimes { queue_ns, service_ns, storage_ns } = self.requests[number as usize];
+        let storage_ns = storage_ns.min(whole_ns);
+        let service_ns = service_ns.min(whole_ns - storage_ns);
+        let queue_ns = queue_ns.min(whole_ns - storage_ns - service_ns);
+        let parts = [whole_ns - storage_ns - service_ns - queue_ns, queue_ns, service_ns, storage_ns];
         self.times_ns[slot as usize].iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
     }
 
@@ -88,7 +90,7 @@ mod tests {
     fn parts_add_up_to_the_steps_and_the_last_request_counts() {
         let mut watch = Watch::default();
         watch.turn_on(2, 6);
-        let said = |queue_ns, service_ns| ServerTimes { queue_ns, service_ns };
+        let said = |queue_ns, service_ns| ServerTimes { queue_ns, service_ns, storage_ns: service_ns / 10 };
         watch.reset(1);
         // Two requests beside each other; the second is done last, at its second try.
         watch.begins(1, 3, true, 100);
@@ -98,15 +100,15 @@ mod tests {
         watch.came(4, said(20, 200));
         watch.now_ns = 500;
         watch.ends(1, 4);
-        assert_eq!(watch.times_ns(1), [400 - 25 - 210, 25, 210]);
+        assert_eq!(watch.times_ns(1), [400 - 25 - 210 - 21, 25, 210, 21]);
         // The next step, whose server says more than there was.
         watch.begins(1, 3, true, 510);
         watch.came(3, said(1000, 40));
         watch.now_ns = 610;
         watch.ends(1, 3);
-        assert_eq!(watch.times_ns(1), [400 - 25 - 210, 25 + 60, 210 + 40]);
+        assert_eq!(watch.times_ns(1), [400 - 25 - 210 - 21, 25 + 56, 210 + 40, 21 + 4]);
         assert_eq!(watch.times_ns(1).iter().sum::<u64>(), 400 + 100);
         watch.reset(1);
-        assert_eq!((watch.times_ns(1), watch.times_ns(9)), (&[0, 0, 0][..], &[][..]));
+        assert_eq!((watch.times_ns(1), watch.times_ns(9)), (&[0, 0, 0, 0][..], &[][..]));
     }
 }
