@@ -16,6 +16,7 @@ mod open_loop;
 mod options;
 mod output;
 mod planning;
+mod rotation;
 mod saturate;
 mod service;
 mod session;

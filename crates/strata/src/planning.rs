@@ -13,6 +13,7 @@ use workload::spec::{LadderDimension, Spec};
 
 use crate::manifest::Manifest;
 use crate::output;
+use crate::rotation;
 
 /// A phase that is ready to run, with its place in the run.
 #[derive(Clone, Debug)]
@@ -110,6 +111,7 @@ pub(crate) fn plan_until(
         }
         request += stage.len();
     }
+    rotation::rotate(&specs, &mut planner.phases, planner.runs)?;
     planner.check()?;
     programme.phases = planner.phases;
     programme.phases.iter_mut().enumerate().for_each(|(number, planned)| planned.number = number);
@@ -228,7 +230,7 @@ impl Planner<'_> {
 }
 
 /// The plans of a layer among phases.
-fn plans_of<'a>(name: &str, phases: &'a [Planned]) -> Vec<&'a PhasePlan> {
+pub(crate) fn plans_of<'a>(name: &str, phases: &'a [Planned]) -> Vec<&'a PhasePlan> {
     phases.iter().map(|planned| &planned.phase.plan).filter(|plan| plan.layer() == name).collect()
 }
 
@@ -240,6 +242,7 @@ fn check_hosts(spec: &Spec) -> Result<(), Error> {
     let of_hosts = |name: &str| !options::has_own(spec.layer, name);
     let given = [
         ("--host-targets", spec.host_targets.is_some()),
+        ("--rotate-hosts", spec.rotate_hosts.is_some()),
         ("--fingerprint", !spec.fingerprints.is_empty()),
         ("--on-host-failure", spec.on_host_failure.is_some()),
         ("--token-file", spec.token_file.is_some() && of_hosts("token-file")),

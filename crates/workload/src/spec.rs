@@ -188,6 +188,8 @@ pub struct Spec {
     pub fingerprints: Vec<String>,
     /// Whether the hosts have the same targets, or each its own; none: as it is found.
     pub host_targets: Option<crate::plan::HostTargets>,
+    /// From each phase to the next the parts of the work go on by so many hosts.
+    pub rotate_hosts: Option<u32>,
     #[serde(skip)]
     pub on_host_failure: Option<OnHostFailure>,
     /// Number of the host, among those of the run, that carries it out alone, as a run of its own; none: all of them together.

@@ -25,6 +25,8 @@ pub(crate) struct Hosts {
     names: Vec<String>,
     /// Whether each has paths of its own.
     is_own: bool,
+    /// By how many hosts the list is rotated between phases; none: it is not.
+    rotated: Option<u32>,
 }
 
 /// Whether hosts carry the run out, so that paths are not those of this machine.
@@ -38,7 +40,7 @@ impl Hosts {
     /// # Errors
     /// Lists that cannot be, options that hosts cannot carry out together, and options of hosts without any.
     pub(crate) fn read(words: &Words, world: &dyn World) -> Result<Self, Error> {
-        const OF_HOSTS: &[&str] = &["svcpwfile", "port", "numhosts", "nosvcshare"];
+        const OF_HOSTS: &[&str] = &["svcpwfile", "port", "numhosts", "rotatehosts", "nosvcshare"];
         if let Some(option) = ["foreground", "nodetach"].iter().find(|option| words.has(option)) {
             return TABLE.refuse(format!("--{option} goes with --service"), "leave it out");
         }
@@ -64,7 +66,23 @@ impl Hosts {
         if names.is_empty() {
             return TABLE.refuse("--hosts names no host", "give names with commas between");
         }
-        Ok(Self { names, is_own: words.has("nosvcshare") })
+        let is_own = words.has("nosvcshare");
+        Ok(Self { rotated: rotated(words, names.len(), is_own)?, names, is_own })
+    }
+
+    /// Refuses phases in directories between which hosts change places and the tool has none.
+    ///
+    /// # Errors
+    /// An option that makes such phases.
+    pub(crate) fn check_phases(&self, words: &Words) -> Result<(), Error> {
+        let made = ["sync", "verifydirect"].iter().find(|option| words.has(option));
+        match made.filter(|_| self.rotated.is_some()) {
+            None => Ok(()),
+            Some(option) => TABLE.refuse(
+                format!("--rotatehosts with --{option} in directories: hosts would change places around its phase, too"),
+                "leave out one of them",
+            ),
+        }
     }
 
     /// Processes that carry the run out.
@@ -88,6 +106,7 @@ impl Hosts {
         let hosts = self.names.len();
         for spec in specs {
             spec.hosts.clone_from(&self.names);
+            spec.rotate_hosts = self.rotated;
             spec.host_targets = Some(if self.is_own { HostTargets::Own } else { HostTargets::Shared });
             // Amounts and rates of a spec are shared out to the hosts.
             let each = |count: u64| if self.is_own { count.saturating_mul(hosts as u64) } else { count };
@@ -98,6 +117,30 @@ impl Hosts {
         }
         Ok(())
     }
+}
+
+/// By how many of so many hosts the list is rotated between phases.
+///
+/// # Errors
+/// Options with which that would be something else than the tool's.
+fn rotated(words: &Words, hosts: usize, is_own: bool) -> Result<Option<u32>, Error> {
+    let by = number(words, "rotatehosts", 0, 65_535)?.map_or(0, |by| by % hosts as u64);
+    if by == 0 {
+        return Ok(None);
+    }
+    if is_own {
+        return TABLE.refuse(
+            "--rotatehosts with --nosvcshare: each host has paths of its own, and none sees what another wrote",
+            "leave out one of them",
+        );
+    }
+    if number(words, "iterations", 1, 100_000)?.is_some_and(|iterations| iterations > 1) {
+        return TABLE.refuse(
+            "--rotatehosts with -i: hosts would change places between iterations too",
+            "leave out -i, and run the command several times",
+        );
+    }
+    Ok(Some(by as u32))
 }
 
 /// The hosts of `--hosts` and `--hostsfile`, the first `--numhosts` of them.

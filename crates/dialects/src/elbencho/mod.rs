@@ -155,6 +155,7 @@ fn in_directories(
     if settings.dry_run {
         return Ok(Request::Show(vec![Piece::stdout(settings.dry_run())]));
     }
+    hosts.check_phases(split)?;
     let csv_is_new = check_csv(&settings.output, world)?;
     let mut programme = settings.build()?;
     hosts.carry_out(&mut programme.specs)?;

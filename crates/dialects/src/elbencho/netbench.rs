@@ -54,7 +54,7 @@ const OF_FILES: &[&str] = &[
 ];
 
 /// Options of hosts that work on the same files.
-const OF_HOSTS: &[&str] = &["hosts", "hostsfile", "numhosts", "nosvcshare"];
+const OF_HOSTS: &[&str] = &["hosts", "hostsfile", "numhosts", "rotatehosts", "nosvcshare"];
 
 /// A command line of netbench.
 #[derive(Clone, Debug)]

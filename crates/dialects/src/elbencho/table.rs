@@ -161,7 +161,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("hosts", "LIST", "hosts with `strata service --root DIR`, which carry the phases out together, -t threads each, with commas or blanks between; name, name:port, node[1-4]; files, devices and buckets are shared out to the threads of all; with --quit, --interrupt and --svcping: those that are told"),
     Flag::honoured("hostsfile", "FILE", "the same from a file, one a line"),
     Flag::honoured("numhosts", "N", "the first N of the hosts; -1: all"),
-    Flag::refused("rotatehosts", "N", "hosts keep their ranks", "leave it out, and use --dropcache so that hosts do not read from memory"),
+    Flag::honoured("rotatehosts", "N", "from each phase to the next the list of hosts is rotated by N, so that hosts read what others wrote; not with -i, --nosvcshare, --netbench, and in directories not with --sync and --verifydirect"),
     Flag::refused("rankoffset", "N", "ranks begin at 0", "leave it out; give each run a directory of its own"),
     Flag::honoured("nosvcshare", "", "each host does the whole work on files or devices of its own, which have the same path on all"),
     Flag::honoured("service", "", "serves netbench, for control at --port and for data at --port + 1000; on loopback alone without --svcpwfile; hosts of files, devices and buckets run `strata service --root DIR`"),

@@ -50,9 +50,11 @@ const ELBENCHO_PHRASES: Phrases = &[
     ("give --size to create it", "give -s with -w to create it"),
     ("(--op write)", "(-w)"),
     ("take out --count and --bytes limits", "a larger -s"),
+    ("give a second phase, such as --op write,read", "give a second phase, such as -w -r"),
 ];
 
 const ELBENCHO_OPTIONS: Phrases = &[
+    ("rotate-hosts", "--rotatehosts"),
     ("block-size", "-b"),
     ("value-size", "-s"),
     ("size", "-s"),

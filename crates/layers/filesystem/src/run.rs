@@ -216,7 +216,8 @@ impl FsRun {
             let before = planning.before.iter().copied().filter(|_| !turn.is_of_door());
             let earlier: Vec<&PhasePlan> = before.chain(so_far).collect();
             let fills = LayerRun::fills(self, &phase, &earlier);
-            self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
+            self.reads_others |=
+                plan_of(&phase)?.rank_shift != RankShift::By(0) || step.rotate_hosts.is_some();
             phases.extend(fills);
             phases.push(phase);
         }
@@ -264,6 +265,10 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
 }
 
 impl LayerRun for FsRun {
+    fn check_rotated(&self, _plans: &[&PhasePlan]) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
         for spec in specs.iter_mut() {
             let pool = spec.targets.iter().find_map(|target| target.strip_prefix("dfs+vos:"));

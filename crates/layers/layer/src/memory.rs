@@ -92,7 +92,7 @@ pub struct WorkerNeeds<'a> {
 fn receiver(memory: &MemoryPlan, load: &LoadPlan, worker: u32) -> u32 {
     match memory.gpu().map(|gpu| gpu.per) {
         Some(GpuPer::Host) => load.place.map_or(0, |place| place.rank),
-        _ => load.worker(worker),
+        _ => load.worker_by_rank(worker),
     }
 }
 

@@ -16,7 +16,9 @@ use workload::spec::{Operation, Spec};
 
 use crate::layout::{self, Manifest};
 use crate::leftovers::{Files, JOURNAL_KEY};
-use crate::planning::{self, check_shared_ranges, check_together, plan_phase, plan_read_back, reads_back};
+use crate::planning::{
+    self, check_shared_ranges, check_together, keeps_part, plan_phase, plan_read_back, reads_back,
+};
 use crate::spec;
 use crate::{DRIVERS, MediaPhase, MediaRun};
 
@@ -169,6 +171,14 @@ impl LayerRun for RunOfMedia {
     fn check_run(&self, plans: &[(usize, &PhasePlan)]) -> Result<(), Error> {
         let plans = plans.iter().filter_map(|(stage, plan)| Some((*stage, plan.of()?)));
         check_together(&plans.collect::<Vec<_>>())
+    }
+
+    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
+        let of_media: Vec<&MediaPlan> = plans.iter().filter_map(|plan| plan.of()).collect();
+        match of_media.iter().zip(plans).find_map(|(plan, any)| Some((*any, keeps_part(plan, &of_media)?))) {
+            None => Ok(()),
+            Some((plan, why)) => Err(layer::refuse_rotated(plan, why)),
+        }
     }
 
     fn part<'a>(

@@ -213,6 +213,7 @@ const DATA_AND_RUN: &[Case] = &[
     ("name", &["first", ""], &[]),
     ("hosts", &["local:4", "node[01-16],a:7"], &[""]),
     ("host-targets", &["shared", "own"], &["", "mine"]),
+    ("rotate-hosts", &["1", "65535"], &["", "0", "-1", "65536"]),
     ("on-host-failure", &["stop", "continue"], &["", "ignore"]),
     ("fingerprint", &["node1=sha256:00"], &[""]),
     ("token-file", &["/etc/token"], &[""]),

@@ -75,9 +75,10 @@ fn is_one_line(key: &str, message: &str) {
 }
 
 /// Options of hosts that the layer does not word itself, with a value.
-const OF_HOSTS: [(&str, &str); 4] = [
+const OF_HOSTS: [(&str, &str); 5] = [
     ("hosts", "local:4"),
     ("host-targets", "own"),
+    ("rotate-hosts", "1"),
     ("on-host-failure", "continue"),
     ("fingerprint", "node1=sha256:00"),
 ];

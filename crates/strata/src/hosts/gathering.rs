@@ -149,10 +149,12 @@ fn first_of(specs: &[Spec]) -> Result<Spec, Error> {
         spec.hosts != first.hosts
             || spec.on_host_failure != first.on_host_failure
             || spec.fingerprints != first.fingerprints
+            || spec.rotate_hosts != first.rotate_hosts
     };
     if specs.iter().any(is_other) {
-        return Err(Error::usage("hosts", "the hosts are those of the whole run")
-            .remedy("in a job file, give hosts, fingerprint and on_host_failure outside of the phases"));
+        return Err(Error::usage("hosts", "the hosts are those of the whole run").remedy(
+            "in a job file, give hosts, fingerprint, rotate_hosts and on_host_failure outside of the phases",
+        ));
     }
     Ok(first)
 }

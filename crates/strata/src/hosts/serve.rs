@@ -9,7 +9,7 @@ use fleet::{HostMeetings, HostSession, ProgressReport, SessionHost, SessionLink,
 use layer::{HostLink, Hosts, Met, Seen, ServicePolicy, StageContext};
 use runner::NoReports;
 use serde_json::Value;
-use workload::plan::{HostPlace, HostTargets, PhasePlan};
+use workload::plan::{HostPlace, PhasePlan};
 use workload::shipped::ShippedSpec;
 use workload::spec::Spec;
 
@@ -28,7 +28,7 @@ impl ThisHost {
     /// The specs of a run, with the place of this host. What the policy refuses is refused before an option is read: some read files.
     fn specs_of(&self, request: &SessionRequest) -> Result<Vec<Spec>, Error> {
         let shipped: Vec<ShippedSpec> = shipped(request)?;
-        let place = HostPlace { rank: request.rank, hosts: request.hosts, targets: HostTargets::Shared };
+        let place = HostPlace { rank: request.rank, hosts: request.hosts, ..HostPlace::default() };
         let read = |shipped: ShippedSpec| {
             if let Some(policy) = &self.policy {
                 let mut options = shipped.options();

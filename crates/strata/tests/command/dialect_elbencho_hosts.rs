@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use testkit::s3::{S3Options, S3Server};
 
-use crate::support::{Ended, Running, Scratch};
+use crate::support::{Ended, Running, Scratch, read_record};
 
 /// Port in the first line of a service.
 fn control_port(line: &str) -> u16 {
@@ -82,6 +82,41 @@ fn field(csv: &str, label: &str) -> String {
     let (labels, fields) = (lines.next().unwrap(), lines.next().unwrap());
     let at = labels.iter().position(|own| *own == label).unwrap_or_else(|| panic!("no {label}"));
     fields[at].to_owned()
+}
+
+#[test]
+fn services_change_places_between_phases() {
+    let services = Services::new();
+    let said =
+        services.good("--rotatehosts 1 -d -w --stat -r -F -D -t 2 -n 2 -N 3 -s 8k -b 4k --verify 3 tree/");
+    for phase in ["MKDIRS", "WRITE", "STAT", "READ", "RMFILES", "RMDIRS"] {
+        let kind = if phase.ends_with("DIRS") { "Dirs total" } else { "Files total" };
+        let total = if phase.ends_with("DIRS") { "8" } else { "24" };
+        assert_eq!(figure(&said, phase, kind), total, "{phase} in {said}");
+    }
+    // Five blocks: the second host writes three of them, and the first one reads these.
+    let args = format!(
+        "--json record.json elbencho {} --rotatehosts 3 -w -r -t 1 -s 20k -b 4k data",
+        services.hosts()
+    );
+    let ended = services.scratch.run(&format!("as {args}"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let record = read_record(&services.scratch.join("record.json"));
+    let done = |phase: usize| -> Vec<u64> {
+        let workers = record["phases"][phase]["samples"]["workers"].as_array().unwrap().iter();
+        workers.map(|worker| worker["classes"][0]["operations"].as_u64().unwrap()).collect()
+    };
+    assert_eq!((done(0), done(1)), (vec![2, 3], vec![3, 2]));
+    for (words, expected) in [
+        ("--rotatehosts 1 -w -s 20k -b 4k data", "no phase after the first"),
+        ("--rotatehosts 1 -w -r -s 20k -b 4k --verify 1 data", "blocks that it wrote itself"),
+    ] {
+        let refused = services.run(words);
+        assert_eq!(refused.code, Some(2), "{words}: {}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{words}: {}", refused.stderr);
+        assert!(!refused.stderr.contains("--rotate-hosts"), "{}", refused.stderr);
+    }
+    services.quit();
 }
 
 #[test]

@@ -60,6 +60,7 @@ mod hostile;
 mod hosts;
 mod hosts_files;
 mod hosts_objects;
+mod hosts_rotated;
 mod images;
 mod io500;
 mod latency_truth;

@@ -325,7 +325,7 @@ fn hosts_drive_one_engine_together_and_an_engine_is_a_host_too() {
     assert!(origins(&record, 0).contains(&host.control()));
     let both = scratch.run(&format!("net --servers {control} --clients {control} --count 9 --hosts local:1"));
     assert!(both.code == Some(2) && both.stderr.contains("not both"), "{}", both.stderr);
-    for option in ["--tls", "--host-targets own", "--on-host-failure stop"] {
+    for option in ["--tls", "--host-targets own", "--rotate-hosts 1", "--on-host-failure stop"] {
         let alone = scratch.run(&format!("media null: --op randread {option}"));
         assert!(alone.code == Some(2) && alone.stderr.contains("there are none"), "{}", alone.stderr);
     }

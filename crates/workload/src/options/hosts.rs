@@ -1,5 +1,7 @@
 //! Options of loads that several hosts carry out together. Every layer has them.
 
+use units::parse_u64_in;
+
 use super::OptionDef;
 use super::masters::{tls, token_file};
 use super::value::some_text;
@@ -31,6 +33,18 @@ pub static HOSTS: &[OptionDef] = &[
             let choices =
                 [("auto", None), ("shared", Some(HostTargets::Shared)), ("own", Some(HostTargets::Own))];
             spec.host_targets = choice("host-targets", text, &choices)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "rotate-hosts",
+        None,
+        "N",
+        "each host keeps its part",
+        Run,
+        "From each phase to the next, hosts take over the part of the host N before them, so that they read what others wrote",
+        |spec: &mut Spec, text| {
+            spec.rotate_hosts = Some(parse_u64_in("rotate-hosts", text, 1..=65_535)? as u32);
             Ok(())
         }
     ),

@@ -304,6 +304,9 @@ impl PhasePlan {
     pub fn concurrency(&self) -> String {
         let masters = match (self.masters(), self.load().place) {
             (0, None) => String::new(),
+            (0, Some(place)) if place.rotated > 0 => {
+                format!("{} rotated by {} x ", counted(place.hosts.into(), "host"), place.rotated)
+            }
             (0, Some(place)) => format!("{} x ", counted(place.hosts.into(), "host")),
             (count, _) => format!("{} x ", counted(count as u64, "master")),
         };

@@ -16,6 +16,13 @@ pub struct HostPlace {
     /// Whether they have the same targets.
     #[serde(default)]
     pub targets: HostTargets,
+    /// This host has the part of the work of the host so many ranks before it (`--rotate-hosts`); what it makes and removes stays that of its own rank.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rotated: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A store that one process alone can have open, and the target by which an engine of the run serves it to several of one machine. What these make is
@@ -46,16 +53,23 @@ impl HostPlace {
         self.targets == HostTargets::Shared && self.rank > 0
     }
 
-    /// Number of a worker among those of all hosts: hosts have the same number of workers, and those of one host are neighbours.
+    /// The rank whose part of the work this host has.
+    #[must_use]
+    pub fn part(self) -> u32 {
+        let hosts = self.hosts.max(1);
+        (self.rank + hosts - self.rotated % hosts) % hosts
+    }
+
+    /// Number of a worker among those of all hosts, by its part of the work: hosts have the same number of workers, and those of one part are neighbours.
     #[must_use]
     pub fn worker(self, worker: u32, threads: u32) -> u32 {
-        self.rank * threads + worker
+        self.part() * threads + worker
     }
 
     /// Share of an amount for all hosts; the first hosts take what does not divide.
     #[must_use]
     pub fn share(self, amount: u64) -> u64 {
-        let (hosts, rank) = (u64::from(self.hosts.max(1)), u64::from(self.rank));
+        let (hosts, rank) = (u64::from(self.hosts.max(1)), u64::from(self.part()));
         amount / hosts + u64::from(rank < amount % hosts)
     }
 }
@@ -71,7 +85,7 @@ impl LoadPlan {
         if let Some(arrivals) = &mut load.arrivals {
             arrivals.rate_per_second /= f64::from(place.hosts.max(1));
         }
-        load.seed = crate::random::derive_seed(load.seed, &[u64::from(place.rank)]);
+        load.seed = crate::random::derive_seed(load.seed, &[u64::from(place.part())]);
         load
     }
 
@@ -91,6 +105,12 @@ impl LoadPlan {
     #[must_use]
     pub fn worker(&self, worker: u32) -> u32 {
         self.shared().map_or(worker, |place| place.worker(worker, self.threads))
+    }
+
+    /// The same by the rank of this host, whatever part of the work it has: for what belongs to the host, such as what it removes at the end.
+    #[must_use]
+    pub fn worker_by_rank(&self, worker: u32) -> u32 {
+        self.shared().map_or(worker, |place| place.rank * self.threads + worker)
     }
 
     /// Number of a worker of this host among the workers of all hosts.
@@ -118,11 +138,30 @@ mod tests {
     #[test]
     fn shares_add_up_and_workers_are_numbered_once() {
         for (hosts, amount) in [(1, 7), (3, 0), (3, 7), (4, 1_000_003), (5, 4)] {
-            let places = (0..hosts).map(|rank| HostPlace { rank, hosts, targets: HostTargets::Shared });
+            let places = (0..hosts).map(|rank| HostPlace { rank, hosts, ..HostPlace::default() });
             assert_eq!(places.clone().map(|place| place.share(amount)).sum::<u64>(), amount);
             let workers: Vec<u32> =
                 places.flat_map(|place| (0..3).map(move |worker| place.worker(worker, 3))).collect();
             assert_eq!(workers, (0..3 * hosts).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn rotated_hosts_have_each_part_once_and_keep_what_is_theirs() {
+        for (hosts, rotated) in [(1, 0), (2, 1), (3, 2), (4, 3), (4, 5), (5, 0)] {
+            let places = (0..hosts).map(|rank| HostPlace { rank, hosts, rotated, ..HostPlace::default() });
+            let mut parts: Vec<u32> = places.clone().map(HostPlace::part).collect();
+            assert_eq!(parts[(rotated % hosts) as usize], 0, "the host that has gone on by so many begins");
+            parts.sort_unstable();
+            assert_eq!(parts, (0..hosts).collect::<Vec<_>>());
+            assert_eq!(places.clone().map(|place| place.share(7)).sum::<u64>(), 7);
+            assert_eq!(places.filter(|place| place.is_guest()).count() as u32, hosts - 1);
+        }
+        let place = HostPlace { rank: 1, hosts: 3, rotated: 1, ..HostPlace::default() };
+        let text = serde_json::to_string(&place).unwrap();
+        assert_eq!(text, r#"{"rank":1,"hosts":3,"targets":"shared","rotated":1}"#);
+        assert_eq!(serde_json::from_str::<HostPlace>(&text).unwrap(), place);
+        let before: HostPlace = serde_json::from_str(r#"{"rank":1,"hosts":3,"targets":"own"}"#).unwrap();
+        assert_eq!((before.rotated, before.part()), (0, 1));
     }
 }

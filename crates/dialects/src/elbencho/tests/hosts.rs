@@ -21,6 +21,27 @@ fn the_lines_of_the_talk_are_read_as_written() {
 }
 
 #[test]
+fn the_list_of_hosts_is_rotated_between_phases() {
+    let rotated = |options: &str| {
+        let specs = specs(&format!("-w -r -s 4k -b 4k {options} /data/file"));
+        assert!(specs.iter().all(|spec| spec.rotate_hosts == specs[0].rotate_hosts), "{options}");
+        specs[0].rotate_hosts
+    };
+    assert_eq!(rotated("--hosts a,b,c --rotatehosts 2 -i 1"), Some(2));
+    assert_eq!(rotated("--hosts a,b,c --rotatehosts 4"), Some(1), "as often as it takes to be there again");
+    for none in [
+        "--hosts a,b,c",
+        "--hosts a,b,c --rotatehosts 0",
+        "--hosts a,b,c --rotatehosts 3",
+        "--hosts a --rotatehosts 5",
+    ] {
+        assert_eq!(rotated(none), None, "{none}");
+    }
+    let tree = spec("-w --hosts a,b --rotatehosts 1 --sync --dropcache /data/file");
+    assert_eq!(tree.rotate_hosts, Some(1), "of a file --sync is no phase");
+}
+
+#[test]
 fn amounts_are_of_the_shared_paths_and_rates_of_each_thread() {
     let line = "-r --rand -b 1m -t 2 --timelimit 5 --limitread 10m --hosts a,b,c,d /data/file";
     let shared = spec(line);
@@ -52,7 +73,15 @@ fn what_hosts_cannot_do_is_refused() {
         ("-r --nosvcshare /data/file", "no host is named"),
         ("-r --svcpwfile secret /data/file", "no host is named"),
         ("-r --foreground --hosts a /data/file", "goes with --service"),
-        ("-r --hosts a --rotatehosts 1 /data/file", "keep their ranks"),
+        ("-r --rotatehosts 1 /data/file", "no host is named"),
+        ("-w -r --hosts a,b --rotatehosts x /data/file", "rotatehosts"),
+        ("-w -r --hosts a,b --rotatehosts 1 --nosvcshare /data/file", "none sees what another wrote"),
+        ("-w -r --hosts a,b --rotatehosts 1 -i 2 /data/file", "between iterations"),
+        ("-w -r --hosts a,b --rotatehosts 1 --sync -n 1 -N 1 /elsewhere/tree/", "--sync in directories"),
+        (
+            "-w -r --hosts a,b --rotatehosts 1 --verify 1 --verifydirect -n 1 -N 1 -s 4k /elsewhere/tree/",
+            "--verifydirect in",
+        ),
         ("-r --hosts a --rankoffset 1 /data/file", "ranks begin at 0"),
         ("-r --hosts a --strided /data/file", "--strided with --hosts"),
         ("-w --hosts a --trunc -s 1m /data/new", "--trunc and --trunctosize with --hosts"),

@@ -38,7 +38,7 @@ pub(super) fn of_host(roots: Vec<CString>, place: HostPlace, workers: u32) -> Ve
     let alone = above.into_iter().map(|path| Directory { path, descends: false });
     let mut all: Vec<Directory> = whole.chain(alone).collect();
     all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    let (hosts, rank) = (place.hosts.max(1) as usize, place.rank as usize);
+    let (hosts, rank) = (place.hosts.max(1) as usize, place.part() as usize);
     all.into_iter().skip(rank).step_by(hosts).collect()
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn trees_here(plan: &FsPlan) -> Vec<u32> {
     match (plan.set.shared_tree, plan.load.is_guest()) {
         (true, false) => all.collect(),
         (true, true) => Vec::new(),
-        (false, _) => (0..plan.load.threads).map(|worker| plan.load.worker(worker)).collect(),
+        (false, _) => (0..plan.load.threads).map(|worker| plan.load.worker_by_rank(worker)).collect(),
     }
 }
 

@@ -76,6 +76,13 @@ impl LayerRun for NetworkRun {
         resolve::phases(spec, &reach, planning)
     }
 
+    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
+        let refuse = |plan: &&PhasePlan| {
+            layer::refuse_rotated(plan, "a load of the network leaves nothing for another host to read")
+        };
+        plans.first().map_or(Ok(()), |plan| Err(refuse(plan)))
+    }
+
     fn part<'a>(
         &'a mut self,
         phases: Vec<&'a Phase>,

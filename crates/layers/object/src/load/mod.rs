@@ -25,7 +25,7 @@ use workload::spec::Spec;
 use leftovers::InStores;
 use run::{ObjectPart, Ready};
 
-use crate::plan::{ObjectPlan, object_phases};
+use crate::plan::{ObjectOp, ObjectPlan, Scope, object_phases};
 use crate::{DRIVERS, LAYER};
 
 pub use journal::{JOURNAL_KEY, StoreJournal};
@@ -175,6 +175,19 @@ impl LayerRun for ObjectRun {
             }
         }
         Ok(phases)
+    }
+
+    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
+        let changes = |plan: &ObjectPlan| plan.containers == Scope::Private && plan.any(ObjectOp::changes);
+        let is_wrong = |plan: &&&PhasePlan| {
+            plan.load().place.is_some_and(|place| place.rotated > 0) && plan.of().is_some_and(changes)
+        };
+        plans.iter().find(is_wrong).map_or(Ok(()), |plan| {
+            Err(layer::refuse_rotated(
+                plan,
+                "containers of each worker are changed by its host alone (--containers private)",
+            ))
+        })
     }
 
     fn fills(&self, phase: &Phase, earlier: &[&PhasePlan]) -> Vec<Phase> {

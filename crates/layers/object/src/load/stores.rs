@@ -387,6 +387,10 @@ fn acknowledged(specs: &[&Spec], place: Option<HostPlace>) -> Result<Option<Path
         let what = "--acknowledged names one file for all phases on a store";
         return Err(Error::usage("object", what).remedy("give it before the first phase of the job file"));
     }
+    if first.is_some() && specs.iter().any(|spec| spec.rotate_hosts.is_some()) {
+        let what = "--rotate-hosts: a host records what it wrote itself (--acknowledged), and another writes over it";
+        return Err(Error::usage("object", what).remedy("leave out one of them"));
+    }
     let first = first.map(|path| match place {
         Some(place) => path.with_added_extension(place.rank.to_string()),
         None => path,

@@ -313,7 +313,7 @@ fn writes_before_a_phase_that_wrote_all_are_older_versions() {
 
 /// A plan as each of so many hosts has it.
 fn of_hosts(plan: &ObjectPlan, hosts: u32) -> Vec<ObjectPlan> {
-    let place = |rank| HostPlace { rank, hosts, targets: HostTargets::Shared };
+    let place = |rank| HostPlace { rank, hosts, ..HostPlace::default() };
     (0..hosts)
         .map(|rank| {
             let mut plan = plan.clone();
@@ -363,7 +363,8 @@ fn hosts_with_stores_of_their_own_store_all_of_it_each() {
     let mut plan = plan(ObjectOp::Put);
     plan.load.threads = 2;
     let alone = by_worker(&plan);
-    plan.load.place = Some(HostPlace { rank: 1, hosts: 3, targets: HostTargets::Own });
+    plan.load.place =
+        Some(HostPlace { rank: 1, hosts: 3, targets: HostTargets::Own, ..HostPlace::default() });
     assert_eq!(by_worker(&plan), alone);
     assert!(!plan.is_guest());
 }
