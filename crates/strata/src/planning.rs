@@ -94,6 +94,7 @@ pub(crate) fn plan_until(
     hosts: Option<Hosts>,
 ) -> Result<(Programme, Layers), Error> {
     let mut programme = outline(specs)?;
+    specs.iter().try_for_each(check_hosts)?;
     let mut specs = specs.to_vec();
     let mut layers = Layers::until(programme.keep, interrupt, hosts);
     find(&mut specs, &mut layers.runs)?;
@@ -125,7 +126,7 @@ pub(crate) fn plan_until(
 pub(crate) fn outline(specs: &[Spec]) -> Result<Programme, Error> {
     let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: None, keep: false };
     check_concurrent(specs)?;
-    specs.iter().try_for_each(check_hosts)?;
+    specs.iter().try_for_each(check_way)?;
     for spec in specs {
         layer::find(spec.layer.name)?.check(spec)?;
         if (spec.ladder.is_some() || spec.saturate) && !(specs.len() == 1 && (spec.layer.is_one_phase)(spec))
@@ -234,21 +235,35 @@ pub(crate) fn plans_of<'a>(name: &str, phases: &'a [Planned]) -> Vec<&'a PhasePl
     phases.iter().map(|planned| &planned.phase.plan).filter(|plan| plan.layer() == name).collect()
 }
 
+/// Refuses options of the way to hosts where none are named: those that a launcher has started have a way of their own.
+fn check_way(spec: &Spec) -> Result<(), Error> {
+    let of_hosts = |name: &str| !options::has_own(spec.layer, name);
+    refuse_without_hosts(
+        spec,
+        &[
+            ("--fingerprint", !spec.fingerprints.is_empty()),
+            ("--token-file", spec.token_file.is_some() && of_hosts("token-file")),
+            ("--tls", spec.tls && of_hosts("tls")),
+        ],
+    )
+}
+
 /// Refuses options of hosts where there are none.
 fn check_hosts(spec: &Spec) -> Result<(), Error> {
-    if !spec.hosts.is_empty() || spec.place.is_some() {
-        return Ok(());
-    }
-    let of_hosts = |name: &str| !options::has_own(spec.layer, name);
-    let given = [
-        ("--host-targets", spec.host_targets.is_some()),
-        ("--rotate-hosts", spec.rotate_hosts.is_some()),
-        ("--fingerprint", !spec.fingerprints.is_empty()),
-        ("--on-host-failure", spec.on_host_failure.is_some()),
-        ("--token-file", spec.token_file.is_some() && of_hosts("token-file")),
-        ("--tls", spec.tls && of_hosts("tls")),
-    ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
+    refuse_without_hosts(
+        spec,
+        &[
+            ("--hosts-used", spec.hosts_used.is_some()),
+            ("--host-targets", spec.host_targets.is_some()),
+            ("--rotate-hosts", spec.rotate_hosts.is_some()),
+            ("--on-host-failure", spec.on_host_failure.is_some()),
+        ],
+    )
+}
+
+fn refuse_without_hosts(spec: &Spec, given: &[(&str, bool)]) -> Result<(), Error> {
+    let has_hosts = !spec.hosts.is_empty() || spec.place.is_some();
+    match given.iter().find(|(_, is_given)| *is_given && !has_hosts) {
         None => Ok(()),
         Some((option, _)) => {
             Err(Error::usage("plan", format!("{option} is about hosts, and there are none"))

@@ -183,6 +183,9 @@ pub struct Spec {
     /// Hosts that carry it out together: lists as typed.
     #[serde(skip)]
     pub hosts: Vec<String>,
+    /// So many of them, the first ones, carry it out; none: all.
+    #[serde(skip)]
+    pub hosts_used: Option<u32>,
     /// Certificates of hosts: `HOST=sha256:HEX` each.
     #[serde(skip)]
     pub fingerprints: Vec<String>,

@@ -212,6 +212,7 @@ const DATA_AND_RUN: &[Case] = &[
     ("on-error", &["stop", "continue"], &["", "ignore"]),
     ("name", &["first", ""], &[]),
     ("hosts", &["local:4", "node[01-16],a:7"], &[""]),
+    ("hosts-used", &["1", "65536"], &["", "0", "-1", "all"]),
     ("host-targets", &["shared", "own"], &["", "mine"]),
     ("rotate-hosts", &["1", "65535"], &["", "0", "-1", "65536"]),
     ("on-host-failure", &["stop", "continue"], &["", "ignore"]),

@@ -134,8 +134,9 @@ fn refusal(key: &str, text: &str) -> String {
 }
 
 /// Options of hosts that the layer does not word itself, with a value.
-const OF_HOSTS: [(&str, &str); 5] = [
+const OF_HOSTS: [(&str, &str); 6] = [
     ("hosts", "local:4"),
+    ("hosts-used", "2"),
     ("host-targets", "own"),
     ("rotate-hosts", "1"),
     ("on-host-failure", "continue"),

@@ -22,7 +22,7 @@ use workload::spec::{OnHostFailure, Spec};
 
 use super::Leader;
 use super::apart::{self, Apart, OwnSpecs};
-use super::launcher::Crew;
+use super::launcher::{self, Crew};
 use super::local::LocalHosts;
 use super::messages::{PlannedPhase, read, written};
 use crate::planning::{self, Planned, Programme};
@@ -68,14 +68,7 @@ pub(crate) fn gather(
 ) -> Result<(Programme, Leader), Error> {
     let first = first_of(specs)?;
     let secret = secret::shared_or_environment(first.token_file.as_deref())?;
-    let (listed, trust) = match &crew {
-        Some(crew) => (Listed::ranks(crew, ranks.unwrap_or(u32::MAX))?, None),
-        None => {
-            let hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
-            let trust = trust(&first.fingerprints, &hosts)?;
-            (Listed::of(&hosts)?, trust)
-        }
-    };
+    let (listed, trust) = listed(&first, crew.as_ref(), ranks)?;
     let Listed { addresses, labels, secrets, locals, all_local } = listed;
     let own = apart::of_hosts(specs, addresses.len())?;
     let mut programme = match &own {
@@ -150,13 +143,45 @@ fn first_of(specs: &[Spec]) -> Result<Spec, Error> {
             || spec.on_host_failure != first.on_host_failure
             || spec.fingerprints != first.fingerprints
             || spec.rotate_hosts != first.rotate_hosts
+            || spec.hosts_used != first.hosts_used
     };
     if specs.iter().any(is_other) {
         return Err(Error::usage("hosts", "the hosts are those of the whole run").remedy(
-            "in a job file, give hosts, fingerprint, rotate_hosts and on_host_failure outside of the phases",
+            "in a job file, give hosts, hosts_used, fingerprint, rotate_hosts and on_host_failure outside of the phases",
         ));
     }
     Ok(first)
+}
+
+/// The hosts of the run: those that are named, or the ranks of a launch, as far as they are used; and the certificates that they may show.
+fn listed(
+    first: &Spec,
+    crew: Option<&Crew>,
+    ranks: Option<u32>,
+) -> Result<(Listed, Option<Arc<Trust>>), Error> {
+    if let Some(crew) = crew {
+        let ranks = ranks.unwrap_or(u32::MAX).min(launcher::ranks());
+        return Ok((Listed::ranks(crew, used(first, ranks as usize)? as u32)?, None));
+    }
+    let mut hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
+    let trust = trust(&first.fingerprints, &hosts)?;
+    hosts.truncate(used(first, hosts.len())?);
+    Ok((Listed::of(&hosts)?, trust))
+}
+
+/// How many of the hosts that there are carry the run out.
+fn used(first: &Spec, hosts: usize) -> Result<usize, Error> {
+    match first.hosts_used.map(|used| used as usize) {
+        None => Ok(hosts),
+        Some(used) if used <= hosts => Ok(used),
+        Some(used) => {
+            let message = format!(
+                "--hosts-used {used} is more than the {} that there are",
+                units::counted(hosts as u64, "host")
+            );
+            Err(Error::usage("hosts", message).remedy(format!("give 1 to {hosts}, or more hosts")))
+        }
+    }
 }
 
 /// The phases of the programme, of the plans of all hosts.

@@ -6,8 +6,9 @@ use serde_json::Value;
 use testkit::s3::{S3Options, S3Server};
 
 use super::engines::Engine;
+use super::launchers::{MPIRUN, has, launch, output, text};
 use super::pool::target;
-use super::support::{Scratch, class, total};
+use super::support::{Scratch, class, read_record, total};
 
 /// Hosts that each phase went on by.
 fn rotated(record: &Value) -> Vec<u64> {
@@ -163,4 +164,26 @@ fn what_hosts_cannot_take_over_is_refused() {
         .run(&format!("net --servers {} --count 9 --hosts local:2 --rotate-hosts 1", server.control()));
     assert_eq!(net.code, Some(2));
     assert!(net.stderr.contains("leaves nothing for another host to read"), "{}", net.stderr);
+}
+
+#[test]
+fn ranks_of_a_launcher_take_what_is_asked_of_hosts() {
+    if !has("mpirun of hosts", "mpirun.openmpi") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let three = [MPIRUN, &["-np", "3"]].concat();
+    let words = "media file -s 20k -b 4k --op write,read --hosts-used 2 --rotate-hosts 1 --host-targets shared --json record.json";
+    let ended = output(launch(&scratch, &three, words, &[]));
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!((rotated(&record), record["hosts"].as_array().unwrap().len()), (vec![0, 1], 2));
+    assert_eq!((operations(&record, 0), operations(&record, 1)), (vec![2, 3], vec![3, 2]));
+    for (words, expected) in
+        [("--hosts-used 4", "give 1 to 3"), ("--fingerprint a=sha256:00", "there are none")]
+    {
+        let ended =
+            output(launch(&scratch, &three, &format!("media null: --op read --count 3 {words}"), &[]));
+        assert!(text(&ended.stderr).contains(expected), "{words}: {}", text(&ended.stderr));
+    }
 }

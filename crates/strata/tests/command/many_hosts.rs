@@ -152,6 +152,61 @@ fn counts_and_limits_are_of_all_hosts_together() {
 }
 
 #[test]
+fn the_first_of_the_hosts_carry_a_run_out_and_the_others_are_left_alone() {
+    let scratch = Scratch::new();
+    let token = token(&scratch);
+    let one = Service::start(&scratch, &["--token-file", &token]);
+    // Nobody listens at the last one, and nobody asks it.
+    let load =
+        format!("media file -s 1m -b 4k --op write --token-file {token} --hosts {},127.0.0.1:9", one.address);
+    let record = scratch.measured(&format!("{load} --hosts-used 1"));
+    assert_eq!(
+        (origins(&record, 0), total(&record, 0, "operations")),
+        (BTreeSet::from([one.address.clone()]), &256.into())
+    );
+    assert_eq!(
+        (record["hosts"].as_array().unwrap().len(), &record["phases"][0]["plan"]["load"]["place"]["hosts"]),
+        (1, &1.into())
+    );
+    let all = scratch.run(&load);
+    assert!(all.code == Some(1) && all.stderr.contains("127.0.0.1:9"), "{}", all.stderr);
+
+    let words = "media null: --op randread,read --count 100 --hosts local:4 --hosts-used 2";
+    let record = scratch.measured(&format!("{words} --rotate-hosts 1"));
+    assert_eq!(origins(&record, 0), ["local:0", "local:1"].map(str::to_owned).into());
+    assert_eq!(
+        (total(&record, 0, "operations"), record["phases"][1]["plan"]["load"]["place"]["rotated"].as_u64()),
+        (&100.into(), Some(1))
+    );
+    for (words, expected) in [
+        ("media null: --op read --hosts local:2 --hosts-used 3", "give 1 to 2"),
+        ("media null: --op read --hosts local:2 --hosts-used 0", "from 1 to 65536"),
+        (
+            "media null: --op read,write --hosts local:4 --hosts-used 2 --rotate-hosts 2",
+            "each has its own part again",
+        ),
+    ] {
+        let refused = scratch.run(words);
+        assert_eq!(refused.code, Some(2), "{words}: {}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{words}: {}", refused.stderr);
+    }
+    let head = "layer = 'media'\ntargets = ['null:']\ncount = 10\nhosts = ['local:4']\n";
+    fs::write(scratch.join("job.toml"), format!("{head}hosts_used = 3\n[[phase]]\nop = 'read'\n")).unwrap();
+    assert_eq!(origins(&scratch.measured("run job.toml"), 0).len(), 3);
+    fs::write(
+        scratch.join("one.toml"),
+        format!("{head}[[phase]]\nop = 'read'\n[[phase]]\nop = 'read'\nhosts_used = 3\n"),
+    )
+    .unwrap();
+    let refused = scratch.run("run one.toml");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("those of the whole run"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn job_files_name_hosts_and_so_does_the_command_that_runs_them() {
     let scratch = Scratch::new();
     let phases = "[[phase]]\nop = 'write'\n[[phase]]\nop = 'randread'\ncount = 100\n";
@@ -325,7 +380,9 @@ fn hosts_drive_one_engine_together_and_an_engine_is_a_host_too() {
     assert!(origins(&record, 0).contains(&host.control()));
     let both = scratch.run(&format!("net --servers {control} --clients {control} --count 9 --hosts local:1"));
     assert!(both.code == Some(2) && both.stderr.contains("not both"), "{}", both.stderr);
-    for option in ["--tls", "--host-targets own", "--rotate-hosts 1", "--on-host-failure stop"] {
+    for option in
+        ["--tls", "--hosts-used 1", "--host-targets own", "--rotate-hosts 1", "--on-host-failure stop"]
+    {
         let alone = scratch.run(&format!("media null: --op randread {option}"));
         assert!(alone.code == Some(2) && alone.stderr.contains("there are none"), "{}", alone.stderr);
     }

@@ -23,6 +23,18 @@ pub static HOSTS: &[OptionDef] = &[
         }
     ),
     option!(
+        "hosts-used",
+        None,
+        "N",
+        "all",
+        Run,
+        "The first N of the hosts carry out the run; the others are left alone",
+        |spec: &mut Spec, text| {
+            spec.hosts_used = Some(parse_u64_in("hosts-used", text, 1..=65_536)? as u32);
+            Ok(())
+        }
+    ),
+    option!(
         "host-targets",
         None,
         "auto|shared|own",
