@@ -49,10 +49,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let removes = matches.get_flag("yes");
     let interrupt = Arc::new(AtomicBool::new(false));
     let attention = Attention::begin(&interrupt)?;
-    let mut failures = 0;
+    let (mut failures, is_one) = (0, runs.len() == 1 && !named.is_empty());
     for run in runs {
         if let Err(error) = one(run, matches, removes, &attention) {
-            if named.len() == 1 {
+            if is_one {
                 return Err(error);
             }
             failures += 1;
@@ -84,25 +84,37 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
         }
         return Ok(runs);
     }
-    named
-        .iter()
-        .map(|name| {
-            let mut listing = manifest::read(name)?;
-            // What was noted last stands in the manifest.
-            let path = manifest::of_run(&listing.run_id);
-            if let Some(path) = &path {
-                listing = manifest::read(&path.display().to_string())?;
-            }
-            let is_manifest = path.is_none() && listing.process.is_some();
-            let manifest = path.or_else(|| is_manifest.then(|| PathBuf::from(name)));
-            match listing.process.as_ref().filter(|process| process.is_alive()) {
-                Some(process) => Err(Error::new(ErrorKind::Unsafe, "clean", "the run is under way")
-                    .with("process", process.number)
-                    .remedy("end it first: it removes what it made itself")),
-                None => Ok(Run { listing, manifest, name: name.clone() }),
-            }
-        })
-        .collect()
+    let mut runs = Vec::new();
+    for name in named {
+        runs.extend(of_name(name)?);
+    }
+    let mut processes = runs.iter().filter_map(|run| run.listing.process.as_ref());
+    match processes.find(|process| process.is_alive()) {
+        Some(process) => Err(Error::new(ErrorKind::Unsafe, "clean", "the run is under way")
+            .with("process", process.number)
+            .remedy("end it first: it removes what it made itself")),
+        None => Ok(runs),
+    }
+}
+
+/// The run of a record or manifest, by its manifests in this machine where it has some: what was noted last stands there.
+fn of_name(name: &str) -> Result<Vec<Run>, Error> {
+    let listing = manifest::read(name)?;
+    let is_manifest = listing.process.is_some();
+    let mut paths: Vec<PathBuf> = manifest::of_run(&listing.run_id).into_iter().collect();
+    // A record is that of all hosts, each of which has a manifest of its own.
+    if paths.is_empty() && !is_manifest {
+        paths = manifest::of_hosts(&listing.run_id);
+    }
+    if paths.is_empty() {
+        let manifest = is_manifest.then(|| PathBuf::from(name));
+        return Ok(vec![Run { listing, manifest, name: name.to_owned() }]);
+    }
+    let of_path = |path: PathBuf| {
+        let listing = manifest::read(&path.display().to_string())?;
+        Ok(Run { listing, manifest: Some(path), name: name.to_owned() })
+    };
+    paths.into_iter().map(of_path).collect()
 }
 
 fn one(run: Run, matches: &ArgMatches, removes: bool, attention: &Attention) -> Result<(), Error> {

@@ -346,6 +346,15 @@ pub(crate) fn of_run(run_id: &str) -> Option<PathBuf> {
     directories().into_iter().map(place).find(|path| is_name && path.is_file())
 }
 
+/// The manifests that hosts of a run in this machine have, each its own.
+pub(crate) fn of_hosts(run_id: &str) -> Vec<PathBuf> {
+    let is_part = |path: &PathBuf| {
+        let rank = path.file_stem().and_then(|name| name.to_str()?.strip_prefix(run_id)?.strip_prefix('-'));
+        rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    all().into_iter().filter(is_part).collect()
+}
+
 /// All manifests in this machine, in the order of their names.
 pub(crate) fn all() -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = directories()

@@ -169,9 +169,14 @@ impl Session {
     }
 
     /// Has hosts carry the run out.
-    pub(crate) fn lead(&mut self, leader: Leader) {
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    pub(crate) fn lead(&mut self, leader: Leader) -> Result<(), Error> {
+        leader.is_launched().then(|| self.attention.heeds_launcher(&self.interrupt)).transpose()?;
         self.record.hosts = leader.records();
         self.leader = Some(leader);
+        Ok(())
     }
 
     /// Whether other processes carry the run out.

@@ -4,11 +4,12 @@
 //! as they were sent it. Signals within [`REPEAT_TIME`] of the first are one request with it.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use driver::Error;
+use rustix::process::getppid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
@@ -19,6 +20,8 @@ use crate::output::tell;
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Time after the first signal in which more of them are repeats of it. It is short beside the time that a user waits before asking again.
 pub(crate) const REPEAT_TIME: Duration = Duration::from_millis(500);
+/// How often the leader of a launch looks whether its launcher is there.
+const LOOK: Duration = Duration::from_millis(50);
 /// Exit code of a process that a second signal has ended: the run failed.
 const FAILED: i32 = 1;
 
@@ -76,6 +79,26 @@ impl Attention {
             signal_hook::flag::register(*signal, Arc::clone(flag)).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Takes the end of the process that has started this one for a signal, where none came before it. Open MPI's mpirun sends none when it is
+    /// signalled twice, and MPI ends the ranks a second after it has gone: what is to be removed and written must be by then.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    pub(crate) fn heeds_launcher(&self, interrupt: &Arc<AtomicBool>) -> Result<(), Error> {
+        let (launcher, interrupt) = (getppid(), Arc::clone(interrupt));
+        let watch = move || {
+            while getppid() == launcher {
+                std::thread::sleep(LOOK);
+            }
+            // After a signal of the launcher its end is no second one.
+            if !interrupt.load(Ordering::Relaxed) {
+                // That it may be raised is known: it is handled.
+                let _ = signal_hook::low_level::raise(SIGTERM);
+            }
+        };
+        std::thread::Builder::new().name("launcher".to_owned()).spawn(watch).map(drop).map_err(failed)
     }
 
     /// Takes the manifest that lists the files and objects left when a second signal comes.

@@ -231,6 +231,8 @@ impl Running {
         let fails = members.iter().any(has_failed) && !goes_on;
         if self.stopped.is_none() && (is_interrupted || is_first_lost || fails) {
             self.stopped = Some(Instant::now());
+            // Whoever looks on learns it at once: a launcher may leave no more time than that.
+            self.shown = None;
             for member in members.iter_mut() {
                 member.tell(Command::Stop);
             }

@@ -110,17 +110,7 @@ pub(crate) fn gather(
     let records = records(&addresses, &labels, &described);
     Ok((
         programme,
-        Leader {
-            sessions,
-            labels,
-            records,
-            goes_on,
-            is_one_machine,
-            apart,
-            stores,
-            _crew: crew,
-            _locals: locals,
-        },
+        Leader { sessions, labels, records, goes_on, is_one_machine, apart, stores, crew, _locals: locals },
     ))
 }
 

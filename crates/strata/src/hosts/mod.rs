@@ -77,10 +77,7 @@ impl Carriers {
     pub(crate) fn join(self, session: &mut Session) -> Result<(), Error> {
         match self {
             Self::Here(layers) => session.adopt(layers),
-            Self::Hosts(leader) => {
-                session.lead(*leader);
-                Ok(())
-            }
+            Self::Hosts(leader) => session.lead(*leader),
         }
     }
 }
@@ -108,7 +105,7 @@ pub(crate) struct Leader {
     stores: SharedStores,
     /// Likewise. First the crew: ranks of MPI take leave of each other, and the one that this process has started is
     /// waited for.
-    _crew: Option<Crew>,
+    crew: Option<Crew>,
     _locals: Option<LocalHosts>,
 }
 
@@ -192,6 +189,11 @@ impl Leader {
         let lines: Vec<String> =
             lines.map(|(record, line)| format!("host {}: {line}", record.name)).collect();
         if lines.is_empty() { Ok(()) } else { Err(Error::new(ErrorKind::Run, "clean up", lines.join("; "))) }
+    }
+
+    /// Whether a launcher has started this process and the hosts.
+    pub(crate) fn is_launched(&self) -> bool {
+        self.crew.is_some()
     }
 
     /// The hosts for the record.

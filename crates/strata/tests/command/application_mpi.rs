@@ -178,6 +178,13 @@ impl Going {
         await_that(&format!("{} is closed", file.display()), WAIT, || is_written() && !is_open());
     }
 
+    /// The process of mpirun itself: timeout(1) above it signals its child twice.
+    fn mpirun(&self) -> Pid {
+        let above = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{above}/task/{above}/children")).unwrap();
+        children.split_whitespace().next().and_then(|child| Pid::from_raw(child.parse().ok()?)).unwrap()
+    }
+
     fn end(self) -> (Output, Duration) {
         let begun = Instant::now();
         (self.child.wait_with_output().unwrap(), begun.elapsed())
@@ -242,38 +249,37 @@ fn a_rank_that_is_killed_ends_the_run() {
 #[test]
 fn an_interrupt_and_a_full_target_end_all_ranks() {
     let Some(scratch) = with_ranks("an_interrupt_and_a_full_target") else { return };
-    // The first rank alone, and mpirun, which kills all others as soon as one has ended.
-    // mpirun kills by its own clock, at times before rank 0 could write: then there is nothing to see, and it is asked once more.
-    let mut turns = vec!["mpirun", "mpirun", "mpirun", "rank"];
-    while let Some(whom) = turns.pop() {
+    // The first rank alone; mpirun, which passes the signal on and kills all that is left a second later, or as soon as one has ended; and
+    // mpirun twice, which ends at once then, without a word to its ranks.
+    for (whom, signals) in [("rank", 1), ("mpirun", 1), ("mpirun twice", 2)] {
         let going = Going::start(&scratch, "data", "steps=9,particles=16384,compute=1s");
         await_file(&scratch.join("data"), "1");
         let leaders = Going::of_rank(0, &scratch);
         let leader = *leaders.iter().min_by_key(|process| process.as_raw_nonzero()).unwrap();
-        let launcher = Pid::from_raw(going.child.id() as i32).unwrap();
-        kill_process(if whom == "rank" { leader } else { launcher }, Signal::INT).unwrap();
+        let signalled = if whom == "rank" { leader } else { going.mpirun() };
+        for _ in 0..signals {
+            kill_process(signalled, Signal::INT).unwrap();
+            // Two that come at the same time are one.
+            std::thread::sleep(Duration::from_millis(100));
+        }
         let (ended, took) = going.end();
         assert!(ended.status.code() == Some(1) && took < WAIT, "{whom}: {took:?}: {}", text(&ended.stderr));
-        let record = read_record(&scratch.join("record.json"));
-        if whom == "mpirun" && record["status"] == "running" && !turns.is_empty() {
-            await_that("nothing is left", WAIT, || {
-                scratch.run("clean --yes");
-                names_in(&scratch.join("data")).is_empty()
-            });
-            continue;
+        let record = || read_record(&scratch.join("record.json"));
+        if signals > 1 {
+            // It does not wait for its ranks.
+            await_that("the record is written", WAIT, || record()["status"] != "running");
         }
+        let record = record();
         let said = (record["status"].as_str(), record["failure"].as_str());
         assert_eq!(said, (Some("partial"), Some("interrupted")), "{whom}: {took:?}: {}", text(&ended.stderr));
-        assert!(names_in(&scratch.join("data")).is_empty(), "{whom}");
-        if whom == "mpirun" {
-            break;
-        }
+        // The process that rank 0 has started removes them, and may outlive mpirun for a moment.
+        await_that("nothing is left", WAIT, || names_in(&scratch.join("data")).is_empty());
     }
     let Some(small) = Mounted::tmpfs("16m") else { return };
     let target = small.path().display().to_string();
-    let going =
-        Going::start(&scratch, &target, "steps=6,particles=16384,compute=500ms,transfers=independent");
-    await_file(small.path(), "0");
+    let going = Going::start(&scratch, &target, "steps=6,particles=16384,compute=1s,transfers=independent");
+    // OMPIO does not come back where room ends in a call that all make: it shall end between two checkpoints.
+    Going::await_closed(&scratch, &await_file(small.path(), "0"));
     fs::write(small.path().join("others"), vec![0; 16 << 20]).unwrap_err();
     let (ended, took) = going.end();
     assert!(ended.status.code() == Some(1) && took < WAIT, "{took:?}: {}", text(&ended.stderr));

@@ -294,6 +294,24 @@ fn stores_of_this_machine_are_cleaned_up_too() {
 }
 
 #[test]
+fn the_record_of_a_run_of_hosts_stands_for_the_manifest_of_each() {
+    let scratch = Scratch::new();
+    let mut running = scratch
+        .start("object vos:pool --scm 64m --op put --dkeys 10 --time 100s --live-csv - --json record.json");
+    running.await_row("put");
+    running.signal(Signal::KILL);
+    running.end();
+    // As a host has it: the name of the run, and the host's rank behind it.
+    let state = state_of(scratch.path()).join("strata");
+    let name = manifests_of(&scratch).remove(0);
+    let of_host = name.replace(".json", "-1.json");
+    std::fs::rename(state.join(&name), state.join(&of_host)).unwrap();
+    let ended = scratch.run("clean --yes record.json");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!scratch.join("pool").exists() && manifests_of(&scratch).is_empty(), "{}", ended.stdout);
+}
+
+#[test]
 fn a_pool_that_was_not_finished_goes_by_the_manifest_of_its_run() {
     let scratch = Scratch::new();
     for file in ["", "superblock.partial", "superblock"] {
