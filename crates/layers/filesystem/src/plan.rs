@@ -412,6 +412,10 @@ impl LayerPlan for FsPlan {
         self.end_fsync || self.fsync_every.is_some() || self.phase_sync
     }
 
+    fn is_synced_at_end(&self) -> bool {
+        (self.end_fsync || self.phase_sync) && !self.direct
+    }
+
     fn load_kind(&self) -> Option<LoadKind> {
         let is_random = matches!(self.geometry.order, OffsetOrder::Random | OffsetOrder::RandomRepeats);
         match (self.operation, is_random) {

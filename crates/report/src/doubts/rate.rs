@@ -30,6 +30,8 @@ const LATENESS_P99_NS_MIN: f64 = 50_000.0;
 /// Share of the data that may come behind the last interval that was full of it: where a sync follows, the interval in which it began has
 /// the rest.
 const AFTER_DATA_SHARE_MAX: f64 = 0.02;
+/// Part of the memory that the kernel lets written data take before it holds writers back (`vm.dirty_ratio` as it is by default).
+const DIRTY_SHARE_MAX: f64 = 0.2;
 /// Share of the asked rate that may be missing.
 const UNSERVED_SHARE_MAX: f64 = 0.005;
 
@@ -75,7 +77,7 @@ pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
     }
     let drop = evidence.summary.steady.drop.as_ref()?;
     let at = evidence.summary.dropped.as_ref()?;
-    if is_last_sync(evidence, drop.at_interval) {
+    if is_last_sync(evidence, drop.at_interval) || is_page_cache_filled(evidence, drop.at_interval) {
         return None;
     }
     let done = match at.bytes {
@@ -93,11 +95,21 @@ pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
 /// Whether all data was moved before an interval, and what follows is the sync at the end: its time is in the bandwidth, and nothing dropped.
 fn is_last_sync(evidence: &Evidence<'_>, interval: usize) -> bool {
     let points = &evidence.samples.series.points;
-    let bytes = |points: &[IntervalPoint]| {
-        points.iter().flat_map(|point| &point.classes).map(|class| class.bytes).sum::<u64>()
-    };
-    let behind = points.get(interval..).map_or(0, bytes);
-    evidence.plan.stops_to_sync() && (behind as f64) < AFTER_DATA_SHARE_MAX * bytes(points) as f64
+    let behind = points.get(interval..).map_or(0, bytes_of);
+    evidence.plan.stops_to_sync() && (behind as f64) < AFTER_DATA_SHARE_MAX * bytes_of(points) as f64
+}
+
+/// Whether writes were fast as long as the page cache took them, and a sync at the end has the rest in the bandwidth: how the kernel spreads
+/// that over the time is nothing of the storage. Beyond what it may hold, a drop is another matter.
+fn is_page_cache_filled(evidence: &Evidence<'_>, interval: usize) -> bool {
+    let held_max =
+        evidence.environment.memory.total_bytes.map_or(0.0, |bytes| DIRTY_SHARE_MAX * bytes as f64);
+    let before = evidence.samples.series.points.get(..interval).map_or(0, bytes_of);
+    evidence.plan.is_synced_at_end() && (before as f64) < held_max
+}
+
+fn bytes_of(points: &[IntervalPoint]) -> u64 {
+    points.iter().flat_map(|point| &point.classes).map(|class| class.bytes).sum()
 }
 
 pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {

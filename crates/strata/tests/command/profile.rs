@@ -104,7 +104,9 @@ fn an_open_loop_waits_for_its_schedule() {
     let words =
         "media data --size 1m --op randread -b 4k --count 50 --think-time 4ms --warmup none --profile";
     let seen = group(&scratch.measured(words), 0);
-    assert!(part(&seen, "schedule") >= 49 * 4_000_000, "{seen}");
+    // A pause begins with the end of the call before it: what strata does of itself within it is strata's.
+    assert!(part(&seen, "schedule") + part(&seen, "strata") >= 49 * 4_000_000, "{seen}");
+    assert!(part(&seen, "schedule") > 40 * 4_000_000, "{seen}");
 }
 
 #[test]

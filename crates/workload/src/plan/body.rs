@@ -188,6 +188,11 @@ pub trait LayerPlan: AnyPlan {
         false
     }
 
+    /// Whether writes go to the page cache, and a sync at the end, whose time counts, makes them durable.
+    fn is_synced_at_end(&self) -> bool {
+        false
+    }
+
     /// Endpoints that are served on this machine, as far as the plan says it.
     fn local_endpoints(&self) -> u64 {
         0

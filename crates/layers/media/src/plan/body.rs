@@ -119,6 +119,10 @@ impl LayerPlan for MediaPlan {
         self.end_fsync || self.fsync_every.is_some()
     }
 
+    fn is_synced_at_end(&self) -> bool {
+        self.end_fsync && !self.options.direct
+    }
+
     fn load_kind(&self) -> Option<LoadKind> {
         match self.operation {
             Operation::Read => Some(LoadKind::SequentialRead),

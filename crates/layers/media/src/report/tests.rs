@@ -150,7 +150,25 @@ fn the_sync_at_the_end_is_no_drop() {
     };
     assert!(detail("rate_dropped", &shape, written_first(0.001)).is_some(), "no sync follows");
     assert_eq!(detail("rate_dropped", &shape, synced(0.001)), None);
-    assert!(detail("rate_dropped", &shape, synced(0.3)).is_some(), "writes went on, slower");
+    assert!(detail("rate_dropped", &WRITES, synced(0.3)).is_some(), "writes went on, slower, past the cache");
+}
+
+#[test]
+fn the_page_cache_that_is_full_is_no_drop_where_a_sync_ends_the_writes() {
+    let shape = Shape { direct: false, ..WRITES };
+    let with_memory = |share: f64, is_synced: bool| {
+        move |record: &mut Record| {
+            plan(record).end_fsync = is_synced;
+            written_first(0.3)(record);
+            let points = &phase(record).samples.series.points;
+            let classes = points[..points.len() / 5].iter().flat_map(|point| &point.classes);
+            let fast_bytes = classes.map(|class| class.bytes).sum::<u64>();
+            record.environment.memory.total_bytes = Some((fast_bytes as f64 / share) as u64);
+        }
+    };
+    assert_eq!(detail("rate_dropped", &shape, with_memory(0.1, true)), None);
+    assert!(detail("rate_dropped", &shape, with_memory(0.1, false)).is_some(), "no sync has the rest");
+    assert!(detail("rate_dropped", &shape, with_memory(0.5, true)).is_some(), "more than the cache takes");
 }
 
 #[test]
