@@ -28,7 +28,10 @@ pub(crate) fn rotate(specs: &[Spec], phases: &mut [Planned], runs: &mut Runs) ->
         loads.filter_map(|load| load.place.as_mut()).for_each(|place| place.rotated = rotated);
     }
     for (name, run) in runs.all() {
-        run.check_rotated(&plans_of(name, phases))?;
+        let all = plans_of(name, phases);
+        if let Some((plan, why)) = all.iter().find_map(|plan| Some((plan, run.keeps_parts(plan, &all)?))) {
+            return Err(refusal(why).with("phase", plan.name()).remedy("leave out --rotate-hosts"));
+        }
     }
     if turns == 0 {
         return Err(refusal("there is no phase after the first, in which hosts could take over from others")

@@ -265,8 +265,8 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
 }
 
 impl LayerRun for FsRun {
-    fn check_rotated(&self, _plans: &[&PhasePlan]) -> Result<(), Error> {
-        Ok(())
+    fn keeps_parts(&self, _plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        None
     }
 
     fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {

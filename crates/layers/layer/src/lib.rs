@@ -32,7 +32,6 @@ pub use list::{Runs, add, all, find};
 pub use machine::MachineWatch;
 pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Seed,
-    refuse_rotated,
 };
 pub use places::{make_absolute, settle_host_targets, settle_store_of_process};
 pub use service_policy::{NetworkPolicy, ServicePolicy};

@@ -407,15 +407,11 @@ pub trait LayerRun {
         Ok(())
     }
 
-    /// Checks plans of the layer in a run whose hosts take over each other's parts ([`workload::plan::HostPlace::rotated`]). A layer that deals its work
-    /// out by [`workload::plan::LoadPlan::worker`], and of whose data a host need not know what another has done, can do so.
-    ///
-    /// # Errors
-    /// Bad usage, with the reason why hosts keep their parts.
-    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
-        plans.first().map_or(Ok(()), |plan| {
-            Err(refuse_rotated(plan, format!("hosts of the layer {} keep their parts", plan.layer())))
-        })
+    /// Why the hosts of a run keep their parts of a phase ([`workload::plan::HostPlace::rotated`]), among `all` plans of the layer in it; none where they
+    /// may take over each other's. A layer that deals its work out by [`workload::plan::LoadPlan::worker`], and of whose data a host need not know what
+    /// another has done, says none.
+    fn keeps_parts(&self, plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        Some(format!("hosts of the layer {} keep their parts", plan.layer()))
     }
 
     /// Gets phases that run at the same time ready. `done` are the plans of phases of the run that did all that was asked of them.
@@ -448,11 +444,4 @@ pub trait LayerRun {
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
     }
-}
-
-/// The refusal of hosts that take over each other's parts.
-pub fn refuse_rotated(plan: &PhasePlan, why: impl std::fmt::Display) -> Error {
-    Error::usage("plan", format!("--rotate-hosts: {why}"))
-        .with("phase", plan.name())
-        .remedy("leave out --rotate-hosts")
 }

@@ -75,15 +75,15 @@ pub fn check_together(plans: &[(usize, &MediaPlan)]) -> Result<(), Error> {
     check_existing(plans)
 }
 
-/// Why hosts keep their parts of a phase, among those of its run; none where they may take over each other's.
-pub(crate) fn keeps_part(plan: &MediaPlan, all: &[&MediaPlan]) -> Option<&'static str> {
+/// Why hosts keep their parts of a phase, in a run that writes or does not; none where they may take over each other's.
+pub(crate) fn keeps_part(plan: &MediaPlan, is_written: bool) -> Option<&'static str> {
     let has_memory = plan.targets.iter().any(|target| target.kind == TargetKind::Memory);
     let is_verified = plan.verify_interval_bytes.is_some();
     let kept = [
         (has_memory, "memory is each host's own"),
         (plan.zoned.is_some(), "a host knows what its own zones hold (--zones)"),
         (
-            is_verified && all.iter().any(|other| other.writes()),
+            is_verified && is_written,
             "a host knows of the blocks that it wrote itself (--verify), but a run that only reads can verify those of an earlier one",
         ),
     ];

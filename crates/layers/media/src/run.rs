@@ -173,12 +173,9 @@ impl LayerRun for RunOfMedia {
         check_together(&plans.collect::<Vec<_>>())
     }
 
-    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
-        let of_media: Vec<&MediaPlan> = plans.iter().filter_map(|plan| plan.of()).collect();
-        match of_media.iter().zip(plans).find_map(|(plan, any)| Some((*any, keeps_part(plan, &of_media)?))) {
-            None => Ok(()),
-            Some((plan, why)) => Err(layer::refuse_rotated(plan, why)),
-        }
+    fn keeps_parts(&self, plan: &PhasePlan, all: &[&PhasePlan]) -> Option<String> {
+        let is_written = all.iter().filter_map(|plan| plan.of()).any(MediaPlan::writes);
+        keeps_part(plan.of()?, is_written).map(str::to_owned)
     }
 
     fn part<'a>(

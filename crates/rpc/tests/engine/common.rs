@@ -67,7 +67,6 @@ pub(crate) fn enter(
     connect(endpoint, role, session, &[], &SocketPlan::default(), secret, timeout_ns, &never)
 }
 
-/// One empty RPC over a connection that was let in; the tag must be its own.
 /// A connection for messages of an endpoint, whose reads wait.
 pub(crate) fn client(engine: &Engine, tag: u32) -> TcpStream {
     let stream = enter(&endpoint(engine, tag), Role::Messages, None).expect("a connection").stream;
@@ -76,6 +75,7 @@ pub(crate) fn client(engine: &Engine, tag: u32) -> TcpStream {
     stream
 }
 
+/// One empty RPC over a connection that was let in; the tag must be its own.
 pub(crate) fn ping(stream: &mut TcpStream, tag: u32) -> std::io::Result<Header> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(WAIT))?;

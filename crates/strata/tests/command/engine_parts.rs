@@ -175,6 +175,14 @@ impl Drop for Delays {
     }
 }
 
+/// Ten operations and more waited 30 ms for a drive each, and what was printed says so.
+fn assert_in_drives(class: &Value, text: &str, operations: u64) {
+    assert_parts_add_up(class, operations);
+    let (_, storage_ns) = part(class, "storage");
+    assert!(storage_ns >= 10.0 * 30e6 && storage_ns > 0.9 * latency_ns(class), "{class}");
+    assert!(text.contains("% of the time in the server's drives (a round trip"), "{text}");
+}
+
 #[test]
 fn a_slow_drive_is_told_from_the_servers_own_work() {
     let site = Site::new();
@@ -184,20 +192,14 @@ fn a_slow_drive_is_told_from_the_servers_own_work() {
     };
     let (class, text) = site.split("--op put --dkeys 64 --value-size 4k --count 10");
     drop(delays);
-    assert_parts_add_up(&class, 10);
-    let (_, storage_ns) = part(&class, "storage");
     // The server syncs before it answers.
-    assert!(storage_ns >= 10.0 * 30e6 && storage_ns > 0.9 * latency_ns(&class), "{class}");
-    assert!(text.contains("% of the time in the server's drives (a round trip"), "{text}");
+    assert_in_drives(&class, &text, 10);
     // More than the store holds in memory: most values are read from its files.
     site.measure(&site.address, "--op put --dkeys 400 --value-size 128k --count 400 --keep");
     let delays = slow("pread64").expect("it traced before");
     let (class, text) = site.split("--op get --dkeys 400 --value-size 128k --count 20 --keep");
     drop(delays);
-    assert_parts_add_up(&class, 20);
-    let (_, storage_ns) = part(&class, "storage");
-    assert!(storage_ns >= 10.0 * 30e6 && storage_ns > 0.9 * latency_ns(&class), "{class}");
-    assert!(text.contains("% of the time in the server's drives (a round trip"), "{text}");
+    assert_in_drives(&class, &text, 20);
 }
 
 #[test]

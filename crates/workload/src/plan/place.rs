@@ -110,7 +110,8 @@ impl LoadPlan {
     /// The same by the rank of this host, whatever part of the work it has: for what belongs to the host, such as what it removes at the end.
     #[must_use]
     pub fn worker_by_rank(&self, worker: u32) -> u32 {
-        self.shared().map_or(worker, |place| place.rank * self.threads + worker)
+        let by_rank = |place: HostPlace| HostPlace { rotated: 0, ..place }.worker(worker, self.threads);
+        self.shared().map_or(worker, by_rank)
     }
 
     /// Number of a worker of this host among the workers of all hosts.

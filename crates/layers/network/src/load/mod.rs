@@ -76,11 +76,8 @@ impl LayerRun for NetworkRun {
         resolve::phases(spec, &reach, planning)
     }
 
-    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
-        let refuse = |plan: &&PhasePlan| {
-            layer::refuse_rotated(plan, "a load of the network leaves nothing for another host to read")
-        };
-        plans.first().map_or(Ok(()), |plan| Err(refuse(plan)))
+    fn keeps_parts(&self, _plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        Some("a load of the network leaves nothing for another host to read".to_owned())
     }
 
     fn part<'a>(

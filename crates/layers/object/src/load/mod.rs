@@ -177,16 +177,12 @@ impl LayerRun for ObjectRun {
         Ok(phases)
     }
 
-    fn check_rotated(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
+    fn keeps_parts(&self, plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
         let changes = |plan: &ObjectPlan| plan.containers == Scope::Private && plan.any(ObjectOp::changes);
-        let is_wrong = |plan: &&&PhasePlan| {
-            plan.load().place.is_some_and(|place| place.rotated > 0) && plan.of().is_some_and(changes)
-        };
-        plans.iter().find(is_wrong).map_or(Ok(()), |plan| {
-            Err(layer::refuse_rotated(
-                plan,
-                "containers of each worker are changed by its host alone (--containers private)",
-            ))
+        let is_rotated = plan.load().place.is_some_and(|place| place.rotated > 0);
+        let is_kept = is_rotated && plan.of().is_some_and(changes);
+        is_kept.then(|| {
+            "containers of each worker are changed by its host alone (--containers private)".to_owned()
         })
     }
 
