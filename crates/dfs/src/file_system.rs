@@ -330,6 +330,14 @@ pub trait FileSystem: Send + Sync {
         None
     }
 
+    /// Makes durable what was stored, and has what is read next come from the files of the store instead of its memory.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where a client cannot have that; errors of the store.
+    fn drop_cache(&self) -> Result<(), Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
     /// Damage that calls have met since the last one of this, by object and entry, a line each.
     fn take_findings(&self) -> Vec<String> {
         Vec::new()

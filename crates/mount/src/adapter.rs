@@ -23,6 +23,10 @@ pub(crate) const GENERATION: Generation = Generation(0);
 
 /// Attribute of the root that names the socket of the mount's process, where it serves one.
 pub const ENDPOINT_ATTRIBUTE: &str = "user.strata.endpoint";
+/// Extended attribute of a mount's directory that is only set: to [`CACHE_DROP`], so that the store reads from its files what it has in memory.
+pub const CACHE_ATTRIBUTE: &str = "user.strata.cache";
+/// See [`CACHE_ATTRIBUTE`].
+pub const CACHE_DROP: &[u8] = b"drop";
 
 thread_local! {
     /// Memory of what a thread reads.
@@ -52,6 +56,11 @@ pub(crate) fn inode(number: INodeNo) -> Inode {
 }
 
 impl Adapter {
+    /// Carries out what [`CACHE_ATTRIBUTE`] was set to.
+    pub(crate) fn drop_cache(&self, asked: &[u8]) -> Result<(), dfs::Errno> {
+        if asked == CACHE_DROP { self.file_system.drop_cache() } else { Err(dfs::Errno::INVAL) }
+    }
+
     /// Owner of what a request makes in a directory, and the bit that directories in it inherit: a directory with set-group-id gives its group.
     pub(crate) fn owner_in(&self, request: &Request, parent: INodeNo) -> Result<(Owner, u16), dfs::Errno> {
         let directory = self.file_system.attributes(inode(parent))?;

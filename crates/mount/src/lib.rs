@@ -14,7 +14,7 @@ mod session;
 mod setid;
 mod source;
 
-pub use adapter::ENDPOINT_ATTRIBUTE;
+pub use adapter::{CACHE_ATTRIBUTE, CACHE_DROP, ENDPOINT_ATTRIBUTE};
 pub use command::command;
 pub use library::intercept_library;
 pub use options::{Caching, DataCaching, MOUNT, MountSpec};

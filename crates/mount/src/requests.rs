@@ -14,7 +14,7 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::adapter::{Adapter, BUFFER, ENDPOINT_ATTRIBUTE, GENERATION, errno, inode, value};
+use crate::adapter::{Adapter, BUFFER, CACHE_ATTRIBUTE, ENDPOINT_ATTRIBUTE, GENERATION, errno, inode, value};
 use crate::attributes::{kind, node_kind, set_time};
 
 /// Largest request that moves data, in bytes.
@@ -410,7 +410,10 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (create, replace) = (flags & libc::XATTR_CREATE != 0, flags & libc::XATTR_REPLACE != 0);
-        let set = self.file_system.set_xattr(inode(ino), name.as_bytes(), value, create, replace);
+        let set = match inode(ino) {
+            Inode::ROOT if name == CACHE_ATTRIBUTE => self.drop_cache(value),
+            file => self.file_system.set_xattr(file, name.as_bytes(), value, create, replace),
+        };
         answer!(reply, set, |()| reply.ok());
     }
 

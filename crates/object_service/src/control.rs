@@ -48,6 +48,8 @@ pub enum Command {
     Claim { pool: String, label: String, asked: Asked },
     /// Notes that what a run stored in containers of a pool stays.
     Keep { pool: String, run: u64 },
+    /// Has what is read next come from the files of a pool instead of memory.
+    DropCache { pool: String },
     /// Ends a run in a container; with `only_looks` nothing is changed.
     EndRun { pool: String, label: String, run: u64, only_looks: bool },
     /// Makes a snapshot of a container.
@@ -298,6 +300,17 @@ impl Engine {
     /// As [`Engine::command`].
     pub fn keep(&mut self, pool: &str, run: u64) -> Result<(), Error> {
         match self.command(&Command::Keep { pool: pool.to_owned(), run })? {
+            Response::Done => Ok(()),
+            _ => Err(self.other()),
+        }
+    }
+
+    /// Makes durable what a pool has taken, and has what is read next come from its files ([`Pool::drop_cache`]).
+    ///
+    /// # Errors
+    /// As [`Engine::command`].
+    pub fn drop_cache(&mut self, pool: &str) -> Result<(), Error> {
+        match self.command(&Command::DropCache { pool: pool.to_owned() })? {
             Response::Done => Ok(()),
             _ => Err(self.other()),
         }

@@ -124,6 +124,10 @@ impl Metadata {
                 self.pool(pool)?.1.keep(*run).map_err(|error| of_pool(&error))?;
                 Response::Done
             }
+            Command::DropCache { pool } => {
+                self.pool(pool)?.1.drop_cache().map_err(of_store)?;
+                Response::Done
+            }
             Command::EndRun { pool, label, run, only_looks } => {
                 let ended = self.pool(pool)?.1.end_run(label, *run, *only_looks);
                 Response::Ended(ended.map_err(|error| of_pool(&error))?)

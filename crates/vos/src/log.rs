@@ -144,6 +144,7 @@ impl Log {
         self.active = Some(number);
         self.taken_line = self.segments[number].used_lines;
         self.segments[number].synced_lines = 0;
+        self.segments[number].cold_lines = 0;
         Ok(())
     }
 
@@ -184,8 +185,25 @@ impl Log {
     /// The buffer that holds a record, and where; none where it must be read.
     #[inline]
     pub(super) fn in_memory(&self, location: u64) -> Option<(&Arc<Region>, usize)> {
-        let segment = self.segment_of(location);
-        (self.mapped.is_some() || self.segments[segment].buffer.is_some()).then(|| self.memory(location))
+        let number = self.segment_of(location);
+        let segment = &self.segments[number];
+        let first_warm = number as u64 * u64::from(self.segment_lines) + u64::from(segment.cold_lines);
+        let has_buffer = segment.buffer.is_some() && location >= first_warm;
+        (self.mapped.is_some() || has_buffer).then(|| self.memory(location))
+    }
+
+    /// Buffered logs: the segment that is written, its life, and the lines that it has so far.
+    pub(super) fn written(&self) -> Option<(usize, u32, u32)> {
+        let active = self.active.filter(|_| self.mapped.is_none())?;
+        Some((active, self.segments[active].sequence, self.segments[active].used_lines))
+    }
+
+    /// Has readers take what is durable from the file: lines that [`Log::written`] told before a sync.
+    pub(super) fn cool(&mut self, (number, sequence, lines): (usize, u32, u32)) {
+        let segment = &mut self.segments[number];
+        if segment.sequence == sequence && segment.usage == Use::Active {
+            segment.cold_lines = lines;
+        }
     }
 
     /// Whether a record has room in the active segment. Once cleaning has begun to use the last segments, the room is for those that
@@ -294,7 +312,7 @@ impl Log {
         let segment = &mut self.segments[next];
         segment.usage = Use::Active;
         segment.sequence = sequence;
-        (segment.used_lines, segment.live_lines, segment.synced_lines) = (1, 0, 1);
+        (segment.used_lines, segment.live_lines, segment.synced_lines, segment.cold_lines) = (1, 0, 1, 0);
         segment.dead_epoch_min = Epoch::MAX;
         self.active = Some(next);
         self.taken_line = 0;

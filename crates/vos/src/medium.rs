@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::StoreError;
@@ -51,6 +51,11 @@ pub(super) trait Medium: Send + Sync + fmt::Debug {
 
     /// Makes durable what was written, or, mapped, a range of what was stored.
     fn sync(&self, at: u64, bytes: u64) -> Result<(), StoreError>;
+
+    /// Gives up what the page cache holds of it and is durable; nothing where it is past the page cache, or memory is all there is.
+    fn drop_cache(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Whether [`Medium::sync`] is what makes updates durable (else [`Medium::flusher`] does).
     fn is_synced(&self) -> bool;
@@ -115,6 +120,16 @@ impl Medium for Mapped {
         Ok(waiting(|| self.region.msync(at as usize, bytes as usize))?)
     }
 
+    fn drop_cache(&self) -> Result<(), StoreError> {
+        // Without msync the file is memory: of tmpfs, or persistent.
+        if self.by_msync {
+            self.region.msync(0, self.region.len())?;
+            self.region.let_go()?;
+            rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed)?;
+        }
+        Ok(())
+    }
+
     fn is_synced(&self) -> bool {
         self.by_msync
     }
@@ -173,6 +188,14 @@ impl Medium for Direct {
 
     fn sync(&self, _at: u64, _bytes: u64) -> Result<(), StoreError> {
         Ok(waiting(|| rustix::fs::fdatasync(&self.file))?)
+    }
+
+    fn drop_cache(&self) -> Result<(), StoreError> {
+        if !self.is_direct {
+            waiting(|| rustix::fs::fdatasync(&self.file))?;
+            rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed)?;
+        }
+        Ok(())
     }
 
     fn is_synced(&self) -> bool {

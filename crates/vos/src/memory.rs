@@ -165,6 +165,12 @@ impl Region {
         let _ = unsafe { madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
     }
 
+    /// Unmaps the pages of a file for now: they are mapped again when they are touched, with what the file has.
+    pub(super) fn let_go(&self) -> Result<(), Errno> {
+        // SAFETY: pages of our own mapping of a file, shared: what was stored stays the file's.
+        unsafe { madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxDontNeed) }
+    }
+
     /// msync(2) of the pages around a range.
     pub(super) fn msync(&self, at: usize, length: usize) -> Result<(), Errno> {
         let from = at / PAGE_BYTES * PAGE_BYTES;

@@ -35,6 +35,8 @@ pub(super) struct Segment {
     pub(super) synced_lines: u32,
     /// Its content, while it is written or waits to be.
     pub(super) buffer: Option<Arc<Region>>,
+    /// Buffered logs: lines from its beginning that are durable, and read from the file although the buffer has them.
+    pub(super) cold_lines: u32,
     /// The file system gave it its space: its blocks have been zeroed or written; mapped: its pages are present.
     pub(super) has_space: bool,
     /// It holds records of its last life, which are to be zeroed before it is written again.
@@ -57,6 +59,7 @@ impl Segment {
             reservations: 0,
             synced_lines: 0,
             buffer: None,
+            cold_lines: 0,
             has_space,
             is_stale: false,
         }

@@ -7,6 +7,15 @@ use super::types::{ContainerId, ContainerUsage, PoolUsage};
 use super::{Pool, StoreError};
 
 impl Pool {
+    /// Makes durable what was stored, and has what is read next come from the files of the pool: nothing is left in memory but what is stored there
+    /// alone (tmpfs, persistent memory). Not beside a measured loop.
+    ///
+    /// # Errors
+    /// [`StoreError::System`] or [`StoreError::Broken`].
+    pub fn drop_cache(&self) -> Result<(), StoreError> {
+        self.targets().iter().try_for_each(|target| target.drop_cache())
+    }
+
     /// Space of the pool, by container. Goes through the whole index, and reads logs that are not mapped: not beside a measured loop.
     ///
     /// # Errors

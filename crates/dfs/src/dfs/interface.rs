@@ -203,6 +203,10 @@ impl FileSystem for Dfs {
         self.store.grown_bytes()
     }
 
+    fn drop_cache(&self) -> Result<(), Errno> {
+        self.store.drop_cache()
+    }
+
     fn take_findings(&self) -> Vec<String> {
         let mut all = self.store.take_findings();
         all.extend(self.damaged.lock().take());

@@ -81,6 +81,9 @@ pub(crate) trait Store: Send + Sync {
     /// Makes durable what was stored before.
     fn sync(&self) -> Result<(), Errno>;
 
+    /// As [`crate::FileSystem::drop_cache`].
+    fn drop_cache(&self) -> Result<(), Errno>;
+
     fn space(&self) -> Result<Space, Errno>;
 
     /// As [`crate::FileSystem::stock`].

@@ -249,6 +249,10 @@ impl Store for VosStore {
         targets.try_for_each(|target| target.commit().map_err(|error| self.failed(error, Some(target))))
     }
 
+    fn drop_cache(&self) -> Result<(), Errno> {
+        self.pool()?.drop_cache().map_err(|error| self.failed(error, None))
+    }
+
     fn space(&self) -> Result<Space, Errno> {
         let space = self.pool()?.space();
         Ok(Space {

@@ -1,10 +1,14 @@
-//! The page cache before a phase.
+//! Caches before a phase.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dfs::FileSystem;
+use dfs::mounts::Mount;
 use driver::Error;
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::{Advice, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
 use units::{clean, path_of};
 
 use crate::content::path_of as name_of;
@@ -47,11 +51,57 @@ pub(crate) fn drop_file(path: &Path, interrupt: &AtomicBool) -> Result<(), Error
     Ok(())
 }
 
-/// Drops what the page cache holds of the files of a plan; a note where inodes and names stay in memory.
+/// Drops what the memory of a store keeps of its data.
 ///
 /// # Errors
-/// When an interruption ended it.
-pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<String>, Error> {
+/// When the store could not make them durable, or does not answer.
+pub(crate) fn drop_store(store: &dyn FileSystem) -> Result<(), Error> {
+    match store.drop_cache() {
+        // Others' engines keep what they keep.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(Error::system("cache", "cannot drop the cache of the store", errno)),
+    }
+}
+
+/// Drops what memory keeps of the files of a plan: the page cache, and that of the stores, or of the mounts of strata that the files are in. A note
+/// for each that is left.
+///
+/// # Errors
+/// When an interruption ended it, or a store failed.
+pub(crate) fn drop_of(
+    plan: &FsPlan,
+    stores: &[Arc<dyn FileSystem>],
+    interrupt: &AtomicBool,
+) -> Result<Vec<String>, Error> {
+    if plan.engine == "dfs" {
+        return stores.iter().try_for_each(|store| drop_store(&**store)).map(|()| Vec::new());
+    }
+    let mut notes = Vec::from_iter(drop_files(plan, interrupt)?);
+    // Once the kernel has written back what it had.
+    let mounts = dfs::mounts::mounts().unwrap_or_default();
+    let mut roots: Vec<_> = plan.targets.iter().filter_map(|target| mount_of(target, &mounts)).collect();
+    roots.dedup();
+    for root in roots {
+        let told = rustix::fs::setxattr(root, mount::CACHE_ATTRIBUTE, mount::CACHE_DROP, XattrFlags::empty());
+        notes.extend(told.err().map(|errno| {
+            let root = clean(&root.to_string_lossy()).into_owned();
+            format!("the store behind the mount {root} keeps what it has in memory: {errno}")
+        }));
+    }
+    Ok(notes)
+}
+
+/// The mount of strata that a target is in.
+fn mount_of<'a>(target: &str, mounts: &'a [Mount]) -> Option<&'a Path> {
+    let path = path_of(target);
+    let path = path.ancestors().find_map(|path| path.canonicalize().ok())?;
+    let covering = mounts.iter().filter(|mount| path.starts_with(&mount.directory));
+    let mount = covering.max_by_key(|mount| mount.directory.as_os_str().len())?;
+    mount.is_strata().then_some(mount.directory.as_path())
+}
+
+/// Drops what the page cache holds of the files of a plan; a note where inodes and names stay in memory.
+fn drop_files(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<String>, Error> {
     if plan.set.shape == Shape::Tree {
         rustix::fs::sync();
         // 3: pages, and inodes with their names.

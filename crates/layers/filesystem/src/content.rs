@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use driver::{Arena, Error, Fault};
 use layer::memory::{BufferPart, OnDevice};
+use units::clean;
 use units::random::{derive_seed, mix64};
 use workload::content::verify::INTERVAL_BYTES_MIN;
 use workload::content::{BlockChecker, BlockWriter, Expected, Filler, Recipe};
@@ -12,6 +13,8 @@ use workload::spec::Refill;
 
 use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::plan::FsPlan;
+use crate::set::Shape;
+use crate::stores::is_store;
 
 /// Interval of headers in blocks of whole pages, in bytes.
 const INTERVAL_BYTES: usize = 4096;
@@ -234,6 +237,25 @@ impl Content {
 
 fn fault(path: &str, cause: &'static str, detail: &str) -> Fault {
     Fault { cause, detail: format!("{path}, {detail}") }
+}
+
+/// Refuses a directory as the name of files: they would lie beside it, which is another file system where something is mounted on it.
+///
+/// # Errors
+/// Bad usage, with the name that would be accepted.
+pub(crate) fn check_files(plan: &FsPlan) -> Result<(), Error> {
+    if plan.set.shape == Shape::Tree || plan.engine == "null" {
+        return Ok(());
+    }
+    let is_directory = |target: &&String| !is_store(target) && units::path_of(target).is_dir();
+    let Some(target) = plan.targets.iter().find(is_directory) else { return Ok(()) };
+    let (target, name) = (clean(target), clean(&plan.set.file_path(target, 0)).into_owned());
+    let what = match plan.set.shape {
+        Shape::Shared => "is a directory, and --shape shared is one file".to_owned(),
+        _ => format!("is a directory, and --shape private makes files beside it, the first of them {name}"),
+    };
+    let remedy = format!("name the file in it: {}/data", target.trim_end_matches('/'));
+    Err(Error::usage("plan", format!("{target} {what}")).remedy(remedy))
 }
 
 /// Path of an item of a rank, or of a directory of its tree.

@@ -12,7 +12,7 @@ use workload::{as_shared, option, own_of, switch_of};
 use crate::doors::ACCESS_PATHS;
 use crate::memory::{CUFILE, MEMORY};
 use crate::phases::{PHASES, parse_operations};
-use crate::plan::{CacheBefore, FsPlan, OffsetOrder, PathForm, RankShift};
+use crate::plan::{FsPlan, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
 use crate::spec::{self, FsSpec};
 
@@ -468,9 +468,9 @@ pub(crate) static FILES: &[OptionDef] = &[
         "keep|drop",
         "keep",
         Engine,
-        "Page cache before a phase: left, or dropped for the files (with their inodes and names where the rights allow it)",
+        "Caches before a phase: left, or dropped for the files (with their inodes and names where the rights allow it); of dfs+vos:, dfs+engine: and mounts of strata the store's memory too",
         cache,
-        |text| choice("cache", text, &[("keep", CacheBefore::Keep), ("drop", CacheBefore::Drop)])
+        |text| choice("cache", text, layer::CacheBefore::CHOICES)
     ),
     own_switch!(
         "keep-on-error",

@@ -1,5 +1,6 @@
 //! The plan of a phase of the file-system layer.
 
+use layer::CacheBefore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{ByteSize, clean, count, counted};
@@ -44,17 +45,6 @@ pub enum PathForm {
     Relative,
     /// By the full path.
     Full,
-}
-
-/// Page cache before a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheBefore {
-    /// Left as it is.
-    #[default]
-    Keep,
-    /// Dropped for the files.
-    Drop,
 }
 
 /// Blocks of a file.

@@ -1,6 +1,8 @@
 //! From a spec to plans.
 
+use dfs::Url;
 use driver::{Capabilities, Error};
+use layer::CacheBefore;
 use units::ByteSize;
 use workload::plan::{LimitPlan, LoadPlan};
 use workload::spec::{Refill, Spec};
@@ -10,7 +12,7 @@ use crate::listed::{self, ListedTree, Reading};
 use crate::memory;
 use crate::operation::CLASSES;
 use crate::phases::{FsOp, Over};
-use crate::plan::{CacheBefore, FindPlan, FsPlan, Geometry, PathForm, RankShift};
+use crate::plan::{FindPlan, FsPlan, Geometry, PathForm, RankShift};
 use crate::set::{FileSet, Naming, Shape};
 use crate::spec::{self, FsSpec};
 use crate::stores::is_store;
@@ -166,18 +168,26 @@ fn check_stores(spec: &Spec, own: &FsSpec, engine: &str, stores: usize) -> Resul
     }
     let refused = [
         (own.direct, "--direct"),
-        (own.cache == Some(CacheBefore::Drop), "--cache drop"),
         (own.tree_file.is_some(), "--tree-file"),
         (own.unique_directories, "--unique-directories"),
         (own.operations.contains(&FsOp::Find), "--op find"),
         (own.names == Some(Naming::Elbencho) && own.levels == Some(0), "--levels 0 with --names elbencho"),
     ];
+    if own.cache == Some(CacheBefore::Drop) && spec.targets.iter().any(|target| is_daos(target)) {
+        return Err(usage(
+            "--cache drop is for dfs+vos: and dfs+engine: here: clients of DAOS cannot drop what its engines keep",
+        ));
+    }
     match refused.iter().find(|(is_said, _)| *is_said) {
         Some((_, name)) => {
             Err(usage(format!("{name} is of paths: mount the file system (strata mount) and give its path")))
         }
         None => Ok(()),
     }
+}
+
+fn is_daos(target: &str) -> bool {
+    matches!(target.parse(), Ok(Url::Daos { .. }))
 }
 
 /// Refuses operations whose calls the driver does not have.

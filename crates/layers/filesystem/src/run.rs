@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Error, ErrorKind};
 use gpu::GpuWatch;
+use layer::CacheBefore;
 use layer::observations::Observations;
 use layer::server::SharedStores;
 use layer::storage::{Storage, StorageNeeds};
@@ -23,6 +24,7 @@ use workload::plan::{HostTargets, PhasePlan, ServedStore, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
+use crate::content;
 use crate::doors::{self, AccessPaths};
 use crate::drivers::{self, DRIVERS};
 use crate::find::Search;
@@ -30,7 +32,7 @@ use crate::made::{FileSets, Made, SuiteControl, has_sets};
 use crate::operation::NameKind;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
-use crate::plan::{CacheBefore, FsPlan, RankShift};
+use crate::plan::{FsPlan, RankShift};
 use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
@@ -260,7 +262,7 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
         return false;
     }
     let kind = if over == Over::Directories { NameKind::Directory } else { NameKind::File };
-    let path = crate::content::path_of(plan, kind, 0, 0);
+    let path = content::path_of(plan, kind, 0, 0);
     std::fs::symlink_metadata(path_of(&path)).is_ok()
 }
 
@@ -349,6 +351,7 @@ impl LayerRun for FsRun {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
             let plan = &plan;
+            content::check_files(plan)?;
             self.pass(plan)?;
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
@@ -372,7 +375,7 @@ impl LayerRun for FsRun {
             };
             let mut notes = cache::in_memory(plan);
             if plan.cache == CacheBefore::Drop && plan.engine != "null" {
-                notes.extend(cache::drop_of(plan, &context.interrupt)?);
+                notes.extend(cache::drop_of(plan, &stores, &context.interrupt)?);
             }
             begin_making(plan, &progress);
             stock::stock(plan, &stores, &context.interrupt);

@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
+use layer::CacheBefore;
 use units::ByteSize;
 use workload::spec::Spec;
 
 use crate::doors::AccessPath;
 use crate::phases::FsOp;
-use crate::plan::{CacheBefore, OffsetOrder, PathForm, RankShift};
+use crate::plan::{OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
 
 /// Options of a load on files and directories; `None` means: not said. `of` finds it in a spec.

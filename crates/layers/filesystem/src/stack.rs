@@ -77,6 +77,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let directory = label_of(request.beside("-names").as_os_str());
     let store = request.served(StackServed::POOL).map(|pool| format!("dfs+vos:{pool}"));
     let mounted = request.served(MOUNT_SERVED).map(str::to_owned);
+    let mounted_file = request.served(MOUNT_SERVED).map(|directory| format!("{directory}/data"));
     let target = |served: &Result<String, Error>| match served {
         Ok(target) => Ok(target.clone()),
         Err(error) => Err(Error::new(ErrorKind::Run, "stack", error.to_string())),
@@ -86,8 +87,9 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         rows.push(row(LOCAL, load, Ok(directory.clone()), &[("files", FILES_KERNEL)]));
     }
     for load in DATA {
-        rows.push(row(LIBRARY, load, target(&store), &[]));
-        rows.push(row(MOUNT, load, target(&mounted), &[("cache", "drop")]));
+        // Reads come from the drive in every pass, also what the store has in memory.
+        rows.push(row(LIBRARY, load, target(&store), &[("cache", "drop")]));
+        rows.push(row(MOUNT, load, target(&mounted_file), &[("cache", "drop")]));
     }
     for load in NAMES {
         rows.push(row(LIBRARY, load, target(&store), &[("files", FILES_LIBRARY)]));
@@ -139,6 +141,7 @@ fn own_load(load: &StackLoad, target: Result<String, Error>) -> StackRowSpec {
             ("shape", "private".to_owned()),
             ("file-size", file_bytes.to_string()),
             ("bytes", file_bytes.saturating_mul(u64::from(load.workers.max(1))).to_string()),
+            ("cache", "drop".to_owned()),
         ];
         if let Some(writes) = load.writes_per_sync.filter(|_| load.writes) {
             words.extend([("fsync", writes.to_string()), ("end-fsync", "true".to_owned())]);

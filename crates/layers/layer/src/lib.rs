@@ -1,5 +1,6 @@
 //! The common side of all layers: phases of a stage from their jobs to their outcomes, and observations around them.
 
+mod cache;
 pub mod command;
 mod device;
 pub mod hosts;
@@ -23,6 +24,7 @@ pub mod storage;
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
 
+pub use cache::CacheBefore;
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
 pub use hosts::{HostLink, Hosts, Meeting, Met, Together};

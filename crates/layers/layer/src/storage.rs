@@ -327,7 +327,7 @@ pub trait Storage: Send + Sync {
     /// Drops what memory keeps of the data, so that they are read from the storage; where nothing can be dropped, nothing is.
     ///
     /// # Errors
-    /// When an interruption ended it.
+    /// When an interruption ended it, or the storage failed.
     fn drop_cache(&self, _interrupt: &AtomicBool) -> Result<(), Error> {
         Ok(())
     }

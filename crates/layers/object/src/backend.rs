@@ -148,6 +148,15 @@ pub trait Backend: Send + Sync {
     /// Containers or buckets that could not be made, with the remedy.
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error>;
 
+    /// Makes durable what was stored, and has what is read next come from the files of the store instead of its memory; nothing where there is no
+    /// such memory, or none that a client can drop.
+    ///
+    /// # Errors
+    /// When it could not be made durable, or the store does not answer.
+    fn drop_cache(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Opens the driver of one worker, on that worker's thread.
     ///
     /// # Errors

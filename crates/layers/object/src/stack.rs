@@ -6,7 +6,9 @@ use std::sync::Arc;
 use driver::{Error, ErrorKind};
 use layer::server::{LocalEngine, LocalRequest, split_cores};
 use layer::stack::{loads, spec};
-use layer::{RunContext, StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec, StackServed};
+use layer::{
+    CacheBefore, RunContext, StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec, StackServed,
+};
 use units::{ByteSize, Span, label_of};
 use vos::{Pool, PoolOptions, PoolUuid};
 use workload::options;
@@ -91,6 +93,7 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
     let planned = || {
         let mut made = spec(LAYER, target, format!("{IN_PROCESS}: {}", load.name), load.records)?;
         limit_writes(request, &mut made, load)?;
+        read_cold(&mut made, load);
         ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(in_process_bytes(request)));
         Ok(made)
     };
@@ -122,6 +125,7 @@ fn own_load(request: &StackRequest<'_>, target: &str, number: u64, load: &StackL
         let words: Vec<(&str, &str)> = words.iter().map(|(name, value)| (*name, &**value)).collect();
         let mut made = spec(LAYER, target, format!("{IN_PROCESS}: {}", load.name), &words)?;
         made.time = Some(Span(StackLoad::TIME_NS_MAX));
+        ObjectSpec::of_mut(&mut made).cache = (!load.writes).then_some(CacheBefore::Drop);
         ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(in_process_bytes(request)));
         Ok(made)
     };
@@ -175,6 +179,9 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
     let prepared = |words| {
         let mut made = spec(LAYER, &target, name.clone(), words)?;
         limit_writes(request, &mut made, load)?;
+        if driver.capabilities.options.contains(&"cache") {
+            read_cold(&mut made, load);
+        }
         for (key, value) in request.object.map(|_| request.object_options).unwrap_or_default() {
             options::apply(&mut made, key, value)
                 .map_err(|error| Error::usage("stack", error.to_string()))?;
@@ -187,6 +194,13 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
     };
     let made = prepared(load.records)?;
     if refusal(&made).is_none() { Ok(made) } else { prepared(load.objects) }
+}
+
+/// Reads come from the drive in every pass: what was stored last is in memory on a drive, until the log has gone on.
+fn read_cold(made: &mut Spec, load: &Load) {
+    if [loads::READ_LARGE, loads::READ_SMALL].contains(&load.name) {
+        ObjectSpec::of_mut(made).cache = Some(CacheBefore::Drop);
+    }
 }
 
 /// Writes end with a part of the store.

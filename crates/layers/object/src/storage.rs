@@ -284,6 +284,10 @@ impl Storage for ObjectStorage {
         self.plans.iter().try_for_each(|plan| backend.prepare(plan))
     }
 
+    fn drop_cache(&self, _interrupt: &AtomicBool) -> Result<(), Error> {
+        self.store.connect()?.drop_cache()
+    }
+
     fn open(
         &self,
         worker: u32,

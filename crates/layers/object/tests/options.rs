@@ -71,6 +71,7 @@ const OWN: &[Case] = &[
     ("flush", &["msync"], &["", "clwb"]),
     ("allocate", &["ahead", "whole", "needed"], &["", "all"]),
     ("checksum", &["off", "sha256"], &["", "md5"]),
+    ("cache", &["keep", "drop"], &["", "warm"]),
     ("zero-copy", &["on", "off"], &["", "auto", "true"]),
     ("memory", &["pinned", "gpu", "gpu:1,0"], &["", "gpu:", "cuda"]),
     ("gpu-staging", &["pinned", "pageable"], &["", "host"]),
@@ -326,6 +327,7 @@ fn values_arrive_in_their_fields() {
         (Some(Durability::Batch), Some(Flush::Cpu))
     );
     assert_eq!(own("allocate", "whole").allocation, Some(Allocation::Whole));
+    assert_eq!(own("cache", "drop").cache, Some(layer::CacheBefore::Drop));
     assert_eq!(
         (own("checksum", "adler32").checksum, own("zero-copy", "off").zero_copy),
         (Some(Checksum::Adler32), Some(false))

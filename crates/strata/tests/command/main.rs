@@ -11,6 +11,7 @@ mod application_mpi;
 mod application_scale;
 mod application_try;
 mod bad_input;
+mod caches;
 mod charts;
 mod clean;
 mod compare;

@@ -126,6 +126,21 @@ impl Target {
         self.sync_to(appended)
     }
 
+    /// Makes all durable that was appended so far, and has reads of it come from the file, as those of segments that are written no more do. What a mapping
+    /// of the page cache holds is dropped; memory that is the medium itself stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::System`] or [`StoreError::Broken`].
+    pub fn drop_cache(&self) -> Result<(), StoreError> {
+        let written = self.state.lock().log.written();
+        self.harden()?;
+        if let Some(written) = written {
+            self.state.lock().log.cool(written);
+        }
+        let media = [Some(&self.medium), self.data.as_ref().map(|data| &data.medium)];
+        media.into_iter().flatten().try_for_each(|medium| medium.drop_cache())
+    }
+
     /// Mapped: makes all durable that log and data file hold.
     pub(super) fn sync_mapped(&self) -> Result<(), StoreError> {
         if self.state.lock().log.is_broken {

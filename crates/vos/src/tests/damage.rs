@@ -9,7 +9,7 @@ use super::support::{Fixture, Ground, MIB, content};
 use crate::{Ack, Pool, Read, StoreError, Write};
 
 /// Flips a bit of the first place in a file where `pattern` stands, `beyond` bytes behind it.
-fn flip(path: &Path, pattern: &[u8], beyond: i64) {
+pub(super) fn flip(path: &Path, pattern: &[u8], beyond: i64) {
     let bytes = std::fs::read(path).expect("read");
     let at = bytes.windows(pattern.len()).position(|window| window == pattern).expect("there");
     let at = (at as i64 + beyond) as usize;

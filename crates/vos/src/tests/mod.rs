@@ -1,6 +1,7 @@
 //! Tests of the store as a whole: known answers, a model, recovery.
 
 mod basics;
+mod cache;
 mod check;
 mod claims;
 mod conditional;

@@ -306,6 +306,10 @@ impl Store for EngineStore {
         self.ask((endpoint, opcode::COMMIT), &Request::default(), moves, true, |_| ())
     }
 
+    fn drop_cache(&self) -> Result<(), Errno> {
+        self.control()?.drop_cache(&self.pool).map_err(|error| self.lost(&error))
+    }
+
     fn space(&self) -> Result<Space, Errno> {
         let facts = self.control()?.pool(&self.pool).map_err(|error| self.lost(&error))?;
         let info = facts.info;

@@ -224,7 +224,8 @@ impl Storage for FileStorage {
             Some(Root::Path(path)) => {
                 self.tree.files(path)?.iter().try_for_each(|file| cache::drop_file(file, interrupt))
             }
-            _ => Ok(()),
+            Some(Root::Store(store)) => cache::drop_store(&**store),
+            None => Ok(()),
         }
     }
 

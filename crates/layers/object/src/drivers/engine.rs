@@ -51,6 +51,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             "reopen",
             "snapshot",
             "checksum",
+            "cache",
             "zero-copy",
             "timeout",
             "token-file",
@@ -184,6 +185,10 @@ impl Backend for EngineBackend {
             }
         }
         Ok(())
+    }
+
+    fn drop_cache(&self) -> Result<(), Error> {
+        self.control()?.drop_cache(&self.pool)
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {

@@ -53,6 +53,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             "flush",
             "allocate",
             "checksum",
+            "cache",
             "zero-copy",
         ],
     },
@@ -322,6 +323,15 @@ impl Backend for Vos {
             let (log_bytes, data_bytes) = appended_bytes(plan, |bytes| pool.is_external(bytes));
             pool.stock(log_bytes, data_bytes, &self.request.interrupt);
             Ok(())
+        })
+    }
+
+    fn drop_cache(&self) -> Result<(), Error> {
+        let failed = |error| Error::system("object", "cannot drop the cache of the store", error);
+        self.with_pool(|pool| {
+            pool.drop_cache().map_err(|error: vos::StoreError| {
+                failed(std::io::Error::from_raw_os_error(error.errno())).with("directory", self.dir.display())
+            })
         })
     }
 

@@ -9,7 +9,7 @@ use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
 use layer::memory::{Attached, WorkerMemory};
 use layer::observations::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
-use layer::{Part, Seen, device_activity};
+use layer::{CacheBefore, Part, Seen, device_activity};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 
 use super::Store;
@@ -100,6 +100,9 @@ impl ObjectPart {
         for ready in &stage {
             let backend = ready.store.connect()?;
             backend.prepare(&ready.plan)?;
+            if ready.plan.options.cache == CacheBefore::Drop {
+                backend.drop_cache()?;
+            }
             let recorder = ready.store.recorder(ready.run)?;
             recorders.push(recorder.clone().map(|recorder| (recorder.cost(), recorder)));
             jobs.push(job(ready, backend, recorder, Arc::clone(interrupt))?);

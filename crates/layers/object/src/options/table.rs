@@ -1,5 +1,6 @@
 //! The table of options of a load on an object store.
 
+use layer::CacheBefore;
 use units::{ParseError, parse_u64_in};
 use vos::{Allocation, Checksum, Durability, Flush};
 use workload::options::OptionDef;
@@ -394,6 +395,16 @@ pub static OBJECT: &[OptionDef] = &[
         "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
         durability,
         |text| choice("durability", text, Durability::CHOICES)
+    ),
+    own!(
+        "cache",
+        None,
+        "keep|drop",
+        "keep",
+        Engine,
+        "vos, engine: what the store keeps in memory of its data on a drive, before a phase: left, or made durable and read from the drive",
+        cache,
+        |text| choice("cache", text, CacheBefore::CHOICES)
     ),
     own!(
         "flush",

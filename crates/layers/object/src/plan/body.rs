@@ -2,6 +2,7 @@
 
 use units::clean;
 
+use layer::CacheBefore;
 use vos::Durability;
 use workload::plan::{HostTargets, LayerPlan, Pattern, Terms};
 
@@ -63,6 +64,7 @@ impl LayerPlan for ObjectPlan {
             (self.options.zero_copy, "zero copy"),
             (self.short_read_bytes.is_some(), "short reads"),
             (!self.keeps_handles, "handles opened for each operation"),
+            (self.options.cache == CacheBefore::Drop, "cache dropped"),
             (self.verify, "verified"),
             (self.is_fill, "to fill"),
             (self.load.workers() > self.load.threads, "objects dealt out to all hosts"),

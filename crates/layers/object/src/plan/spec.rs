@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use layer::CacheBefore;
 use units::{ByteSize, Span};
 
 use vos::{Allocation, Checksum, Durability, Flush, ObjectClass};
@@ -89,6 +90,8 @@ pub struct ObjectSpec {
     pub flush: Option<Flush>,
     pub allocation: Option<Allocation>,
     pub checksum: Option<Checksum>,
+    /// `--cache`: memory of the store before a phase.
+    pub cache: Option<CacheBefore>,
     pub retries: Option<u32>,
     pub timeout: Option<Span>,
     pub s3_endpoints: Vec<String>,

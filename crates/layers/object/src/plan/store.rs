@@ -1,5 +1,6 @@
 //! Options of the stores, resolved.
 
+use layer::CacheBefore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vos::{Allocation, Checksum, Durability, Flush};
@@ -48,6 +49,9 @@ pub struct ObjectOptions {
     pub allocation: Allocation,
     /// Checksum of containers that are made.
     pub checksum: Checksum,
+    /// Memory of the store before a phase.
+    #[serde(skip_serializing_if = "CacheBefore::is_keep")]
+    pub cache: CacheBefore,
     /// No staging buffer between the worker's buffers and the store (or the network).
     pub zero_copy: bool,
     /// How often a request is sent again after an answer that says so (S3: 500, 503).

@@ -91,6 +91,7 @@ fn given(request: &Request<'_>) -> Vec<&'static str> {
         "flush" => own.flush.is_some(),
         "allocate" => own.allocation.is_some(),
         "checksum" => own.checksum.is_some(),
+        "cache" => own.cache.is_some(),
         "zero-copy" => own.zero_copy.is_some(),
         "retries" => own.retries.is_some(),
         "timeout" => own.timeout.is_some(),

@@ -39,6 +39,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<ObjectOptions, PlanError>
             None if !facts.honours("checksum") => Checksum::Off,
             checksum => checksum.unwrap_or_default(),
         },
+        cache: own.cache.unwrap_or_default(),
         zero_copy: facts.honours("zero-copy") && own.zero_copy.unwrap_or(true),
         retries: honoured("retries", u64::from(own.retries.unwrap_or(3))) as u32,
         timeout_ns: honoured("timeout", own.timeout.map_or(TIMEOUT_NS, |timeout| timeout.ns())),

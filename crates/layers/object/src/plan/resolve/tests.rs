@@ -21,6 +21,7 @@ const VOS_OPTIONS: &[&str] = &[
     "flush",
     "allocate",
     "checksum",
+    "cache",
     "zero-copy",
 ];
 
@@ -429,7 +430,7 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=put retries=1",
-            "--retries is not an option of vos: of the options of drivers it has --container, --containers, --class, --reopen, --scm, --nvme, --threshold, --store-targets, --durability, --flush, --allocate, --checksum, --zero-copy",
+            "--retries is not an option of vos: of the options of drivers it has --container, --containers, --class, --reopen, --scm, --nvme, --threshold, --store-targets, --durability, --flush, --allocate, --checksum, --cache, --zero-copy",
         ),
         (
             "op=put depth=4",
@@ -634,6 +635,7 @@ fn every_option_of_drivers_is_refused_where_it_means_nothing() {
         "flush" => "cpu",
         "allocate" => "whole",
         "checksum" => "crc16",
+        "cache" => "drop",
         "zero-copy" => "off",
         "containers" => "private",
         "s3-endpoint" => "http://a",

@@ -1,0 +1,88 @@
+//! Reads after the cache was dropped: from the files, what is stored later from memory again.
+
+use std::path::Path;
+
+use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::{Ack, Checksum, Durability, Read, StoreError, Write};
+
+use super::damage::flip;
+use super::support::{Fixture, Ground, MIB, content};
+
+const KEYS: [&[u8]; 2] = [b"kestrel-one", b"kestrel-two"];
+
+fn store(fixture: &Fixture, number: usize) {
+    let place = fixture.place(7, KEYS[number], b"akey--0");
+    let data = content(number as u64, 3000);
+    fixture.target().update(&place, Write::Single, &data, Ack::AsConfigured).expect("updated");
+}
+
+fn fetch(fixture: &Fixture, number: usize) -> Result<(), StoreError> {
+    let mut buffer = vec![0; 3000];
+    let place = fixture.place(7, KEYS[number], b"akey--0");
+    fixture.target().fetch(&place, Read::Single, None, &mut buffer)?;
+    assert_eq!(buffer, content(number as u64, 3000));
+    Ok(())
+}
+
+/// Whether the page cache holds the first page of a file.
+fn is_cached(path: &Path) -> bool {
+    let file = std::fs::File::open(path).expect("opened");
+    let mut page = [0; 4096];
+    let read =
+        rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut page)], 0, ReadWriteFlags::NOWAIT);
+    read != Err(Errno::AGAIN)
+}
+
+fn is_memory(path: &Path) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    rustix::fs::statfs(path).expect("a file system").f_type == TMPFS_MAGIC
+}
+
+/// A file is damaged behind the back of a store that has it in memory: who reads tells where from.
+#[test]
+fn what_is_durable_is_read_from_the_file_and_what_comes_later_from_memory() {
+    for durability in [Durability::Sync, Durability::None] {
+        let mut fixture = Fixture::new(Ground::Disk, 4 * MIB, 0, Checksum::Crc32);
+        fixture.pool = None;
+        fixture.pool =
+            Some(crate::Pool::open(&fixture.path(), &Ground::Disk.open(durability)).expect("opened"));
+        let log = fixture.path().join("target.0").join("log");
+        store(&fixture, 0);
+        fixture.pool().drop_cache().expect("dropped");
+        assert_eq!(fetch(&fixture, 0), Ok(()), "{durability:?}");
+        flip(&log, KEYS[0], 1000);
+        assert_eq!(fetch(&fixture, 0), Err(StoreError::Damaged), "{durability:?}");
+
+        store(&fixture, 1);
+        fixture.target().commit().expect("committed");
+        if durability == Durability::Sync {
+            flip(&log, KEYS[1], 1000);
+        }
+        assert_eq!(fetch(&fixture, 1), Ok(()), "it is in memory, {durability:?}");
+        fixture.pool().drop_cache().expect("dropped");
+        let expected = if durability == Durability::Sync { Err(StoreError::Damaged) } else { Ok(()) };
+        assert_eq!(fetch(&fixture, 1), expected, "{durability:?}");
+    }
+}
+
+#[test]
+fn pages_of_a_mapped_file_are_given_up() {
+    let fixture = Fixture::new(Ground::Msync, 4 * MIB, 0, Checksum::Crc32);
+    let log = fixture.path().join("target.0").join("log");
+    store(&fixture, 0);
+    assert!(is_cached(&log));
+    fixture.pool().drop_cache().expect("dropped");
+    assert!(!is_cached(&log) || is_memory(&log));
+    store(&fixture, 1);
+    assert_eq!((fetch(&fixture, 0), fetch(&fixture, 1)), (Ok(()), Ok(())));
+}
+
+/// Memory that is the medium has nothing to give up.
+#[test]
+fn a_store_in_memory_stays_as_it_is() {
+    let fixture = Fixture::new(Ground::Memory, 4 * MIB, MIB, Checksum::Crc32);
+    store(&fixture, 0);
+    fixture.pool().drop_cache().expect("dropped");
+    assert_eq!(fetch(&fixture, 0), Ok(()));
+}
