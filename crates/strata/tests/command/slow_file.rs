@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Served, SlowFile};
 
 use crate::loads::is_available;
-use crate::support::{Ended, Scratch, skipped, total, undisturbed};
+use crate::support::{Ended, Loop, NO_ROOT, Scratch, skipped, total, undisturbed};
 
 /// Service time of an operation. Long enough that what a busy machine adds to it does not hide it.
 const SERVICE: Duration = Duration::from_millis(5);
@@ -273,4 +273,27 @@ fn operations_of_an_open_loop_leave_when_they_are_due() {
     let late: Vec<(u64, u64)> =
         (0..3).map(|_| (late_ns("-e io_uring -q 16"), late_ns("-e psync -t 8"))).collect();
     assert!(late.iter().any(|&(uring, threads)| uring < threads + 500_000), "{late:?}");
+}
+
+/// The block layer has the time of a drive by itself: what its requests take is the drive's, and only with requests that are the operations.
+#[test]
+fn the_time_of_a_drive_is_told_from_the_rest() {
+    let scratch = Scratch::new();
+    let test = "the_time_of_a_drive_is_told_from_the_rest";
+    let Some(file) = slow_file(&scratch, test, 0) else { return };
+    let Some(drive) = Loop::over(file.path(), &["--direct-io=on"]) else { return skipped(test, NO_ROOT) };
+    let told = |words: &str| {
+        let load = format!("media {} --direct --time 1s {words}", drive.device);
+        let ended = scratch.run(&load);
+        assert_eq!(ended.code, Some(0), "{load}: {}", ended.stderr);
+        ended.stdout.lines().find_map(|line| line.strip_prefix("spent ").map(|rest| rest.trim().to_owned()))
+    };
+    let name = drive.device.trim_start_matches("/dev/");
+    for load in ["--op randread -b 4k -e psync", "--op randread -b 4k -e io_uring -q 8"] {
+        let line = told(&format!("{load} --split-latency")).expect("a line");
+        assert!(line.starts_with("read: ") && line.contains(&format!("of the time in {name} (")), "{line}");
+        let share: u32 = line["read: ".len()..].split(' ').next().unwrap().parse().unwrap();
+        assert!((50..=100).contains(&share), "{line}");
+        assert_eq!(told(load), None, "it was not asked for");
+    }
 }

@@ -6,13 +6,16 @@ mod evidence;
 mod path;
 mod place;
 mod remedy;
+mod spent;
 mod stack_remedies;
 mod storage;
 #[cfg(test)]
 mod tests;
 
 use report::doubts::{CLIENT_SATURATED, Evidence, Kind};
+use report::page::Page;
 use report::profile::ProfileRemedy;
+use report::record::PhaseRecord;
 use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 
@@ -24,6 +27,14 @@ struct Media;
 impl View for Media {
     fn layer(&self) -> &'static str {
         "media"
+    }
+
+    fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
+        spent::lines(page, phase);
+    }
+
+    fn spent(&self, phase: &PhaseRecord) -> Option<String> {
+        spent::words(phase)
     }
 
     fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {

@@ -1,6 +1,7 @@
 //! Doubts of the media layer, and the general ones beside them.
 
 mod path;
+mod spent;
 
 use crate::MediaPlan;
 use crate::engine::SyncMode;
