@@ -31,6 +31,7 @@ struct Load {
     options: &'static [(&'static str, &'static str)],
 }
 
+/// Reads have files of their own: a store keeps data in records of the writes that brought them, and those of other rows go on.
 const DATA: &[Load] = &[
     Load {
         name: loads::WRITE_LARGE,
@@ -38,7 +39,13 @@ const DATA: &[Load] = &[
     },
     Load {
         name: loads::READ_LARGE,
-        options: &[("op", "read"), ("block-size", "1m"), ("shape", "private"), ("file-size", FILE_SIZE)],
+        options: &[
+            ("op", "read"),
+            ("block-size", "1m"),
+            ("shape", "private"),
+            ("file-size", FILE_SIZE),
+            ("file-suffix", ".read-1m"),
+        ],
     },
     Load {
         name: loads::WRITE_SMALL,
@@ -58,6 +65,7 @@ const DATA: &[Load] = &[
             ("order", "random"),
             ("shape", "private"),
             ("file-size", FILE_SIZE),
+            ("file-suffix", ".read-4k"),
         ],
     },
 ];

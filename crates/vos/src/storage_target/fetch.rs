@@ -39,7 +39,7 @@ pub(super) struct Part {
     pub(super) into: usize,
     pub(super) bytes: usize,
     /// Buffered logs: the buffer that it is in, and where.
-    buffer: Option<(Arc<Region>, usize)>,
+    pub(super) buffer: Option<(Arc<Region>, usize)>,
 }
 
 /// Keeps segments, and extents of the data file, from being used again.
@@ -278,7 +278,8 @@ impl Target {
             into[end..part.into].fill(0);
             end = part.into + part.bytes;
             let into = &mut into[part.into..end];
-            self.with_record(part, |record| {
+            let range = (part.from as usize, part.bytes);
+            self.with_range(part, range, |record| {
                 let header = self.open_record(record, part, place)?;
                 self.copy_out(&header, record, part.from, place, verify, into)
             })?;
@@ -288,28 +289,6 @@ impl Target {
         into[end..].fill(0);
         found.end_bytes = end as u64;
         Ok(found)
-    }
-
-    /// Shows a record, which is mapped, buffered, or read to scratch memory.
-    pub(super) fn with_record<R>(
-        &self,
-        part: &Part,
-        show: impl FnOnce(&[u8]) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
-        let bytes = part.lines * LINE_BYTES;
-        if let Some(region) = &self.mapped {
-            return show(region.bytes(part.location as usize * LINE_BYTES, bytes));
-        }
-        if let Some((region, at)) = &part.buffer {
-            return show(region.bytes(*at, bytes));
-        }
-        let at = part.location * LINE_BYTES as u64;
-        let first = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
-        let skipped = (at - first) as usize;
-        with_scratch(0, (skipped + bytes).next_multiple_of(BLOCK_BYTES), |scratch| {
-            self.medium.read(scratch, first)?;
-            show(&scratch[skipped..skipped + bytes])
-        })
     }
 
     /// Decodes the header of a record and checks that it is what was looked for.
@@ -426,7 +405,7 @@ impl Target {
         let mut pins = Pins::default();
         pins.add(self, state.log.segment_of(part.location));
         drop(state);
-        let header = self.with_record(&part, |record| self.open_record(record, &part, place));
+        let header = self.with_range(&part, (0, 0), |record| self.open_record(record, &part, place));
         pins.release(self);
         Ok(u64::from(header?.bytes))
     }

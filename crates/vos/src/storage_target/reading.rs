@@ -2,10 +2,17 @@
 
 use std::cell::RefCell;
 
+use super::Target;
+use super::fetch::{Part, chunks_around};
+use crate::checksum::CHUNK_BYTES;
 use crate::data::{DataFile, Spread};
 use crate::error::StoreError;
 use crate::medium::BLOCK_BYTES;
 use crate::memory::Region;
+use crate::record::{HEADER_BYTES, Header, LINE_BYTES};
+
+/// Bytes that are read of a long record first, from the block that it begins in: header, keys and checksums of nearly all of them.
+const HEAD_BYTES: usize = 2 * BLOCK_BYTES;
 
 thread_local! {
     /// Where records are read to that are neither mapped nor buffered: one for the log, one for the data file.
@@ -48,4 +55,67 @@ pub(super) fn with_scratch<R>(
         let region = scratch.as_mut().ok_or(StoreError::System(libc::ENOMEM))?;
         show(region.bytes_mut(0, bytes))
     })
+}
+
+impl Target {
+    /// As [`Target::with_record`], for its head and so many bytes of its data from a first one on: of a long record in a file nothing else is read. What is
+    /// shown beside them is of no meaning.
+    pub(super) fn with_range<R>(
+        &self,
+        part: &Part,
+        (from, length): (usize, usize),
+        show: impl FnOnce(&[u8]) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let bytes = part.lines * LINE_BYTES;
+        let needed = HEAD_BYTES.saturating_add(length).saturating_add(2 * CHUNK_BYTES);
+        if self.mapped.is_some() || part.buffer.is_some() || needed > bytes / 2 {
+            return self.with_record(part, show);
+        }
+        let at = part.location * LINE_BYTES as u64;
+        let first = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        let skipped = (at - first) as usize;
+        with_scratch(0, (skipped + bytes).next_multiple_of(BLOCK_BYTES), |scratch| {
+            self.medium.read(&mut scratch[..HEAD_BYTES], first)?;
+            let head = scratch[skipped..].first_chunk::<HEADER_BYTES>();
+            let header = head.and_then(|head| Header::decode(head, bytes));
+            // One that is damaged is told by who looks at it.
+            if let Some(header) = header {
+                let data_at = skipped + header.data_at();
+                let (low, high) = match length {
+                    0 => (0, 0),
+                    _ => chunks_around(from, length, header.inline_bytes()),
+                };
+                for (begin, end) in [(HEAD_BYTES, data_at), (data_at + low, data_at + high)] {
+                    let begin = begin.max(HEAD_BYTES) / BLOCK_BYTES * BLOCK_BYTES;
+                    let end = end.next_multiple_of(BLOCK_BYTES).min(scratch.len());
+                    if begin < end {
+                        self.medium.read(&mut scratch[begin..end], first + begin as u64)?;
+                    }
+                }
+            }
+            show(&scratch[skipped..skipped + bytes])
+        })
+    }
+
+    /// Shows a record, which is mapped, buffered, or read to scratch memory.
+    pub(super) fn with_record<R>(
+        &self,
+        part: &Part,
+        show: impl FnOnce(&[u8]) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let bytes = part.lines * LINE_BYTES;
+        if let Some(region) = &self.mapped {
+            return show(region.bytes(part.location as usize * LINE_BYTES, bytes));
+        }
+        if let Some((region, at)) = &part.buffer {
+            return show(region.bytes(*at, bytes));
+        }
+        let at = part.location * LINE_BYTES as u64;
+        let first = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        let skipped = (at - first) as usize;
+        with_scratch(0, (skipped + bytes).next_multiple_of(BLOCK_BYTES), |scratch| {
+            self.medium.read(scratch, first)?;
+            show(&scratch[skipped..skipped + bytes])
+        })
+    }
 }

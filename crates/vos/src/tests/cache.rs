@@ -86,3 +86,49 @@ fn a_store_in_memory_stays_as_it_is() {
     fixture.pool().drop_cache().expect("dropped");
     assert_eq!(fetch(&fixture, 0), Ok(()));
 }
+
+/// Bytes that this thread has had drives read.
+fn fetched_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").expect("its I/O");
+    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")).expect("a line");
+    line.parse().expect("a number")
+}
+
+/// A part of a long record needs its head and the chunks around the part.
+#[test]
+fn parts_of_long_records_are_read_without_the_rest() {
+    const LONG: usize = 1 << 20;
+    for checksum in [Checksum::Crc32, Checksum::Sha512, Checksum::Off] {
+        let fixture = Fixture::new(Ground::Disk, 64 * MIB, 0, checksum);
+        let log = fixture.path().join("target.0").join("log");
+        let place = fixture.place(9, b"kestrel-long", b"akey--0");
+        let data = content(3, LONG);
+        // A short one before it has the long one begin anywhere in a block.
+        for bytes in [100, LONG] {
+            let write = Write::Extent { offset_bytes: 0 };
+            fixture.target().update(&place, write, &data[..bytes], Ack::AsConfigured).expect("updated");
+        }
+        fixture.pool().drop_cache().expect("dropped");
+        let fetch = |from: usize, bytes: usize| {
+            let mut into = vec![0; bytes];
+            let read = Read::Extent { offset_bytes: from as u64 };
+            let before = fetched_bytes();
+            let found = fixture.target().fetch(&place, read, None, &mut into)?;
+            assert_eq!(found.end_bytes, bytes as u64);
+            assert!(into == data[from..from + bytes], "{checksum:?} {from} {bytes}");
+            Ok(fetched_bytes() - before)
+        };
+        let parts = [(0, 1), (0, 4096), (32768, 32768), (65535, 2), (500_000, 4096), (LONG - 1, 1)];
+        for (from, bytes) in parts {
+            let fetched = fetch(from, bytes).expect("read");
+            assert!(fetched <= 96 << 10, "{checksum:?} {from} {bytes}: {fetched} bytes were read");
+        }
+        fetch(100, LONG - 200).expect("nearly all of it");
+        flip(&log, b"kestrel-long", 600_000);
+        fetch(0, 4096).expect("the damage is elsewhere");
+        if checksum != Checksum::Off {
+            let damaged = fetch(600_000, 4096);
+            assert_eq!(damaged, Err(StoreError::Damaged), "{checksum:?}");
+        }
+    }
+}
