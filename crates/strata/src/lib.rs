@@ -24,6 +24,7 @@ mod sides;
 mod signals;
 mod stack;
 mod status;
+mod subsets;
 mod tell;
 mod tool_cost;
 mod world;

@@ -13,7 +13,7 @@ use workload::spec::{LadderDimension, Spec};
 
 use crate::manifest::Manifest;
 use crate::output;
-use crate::rotation;
+use crate::{rotation, subsets};
 
 /// A phase that is ready to run, with its place in the run.
 #[derive(Clone, Debug)]
@@ -113,6 +113,7 @@ pub(crate) fn plan_until(
         request += stage.len();
     }
     rotation::rotate(&specs, &mut planner.phases, planner.runs)?;
+    subsets::check(&planner.phases, planner.runs)?;
     planner.check()?;
     programme.phases = planner.phases;
     programme.phases.iter_mut().enumerate().for_each(|(number, planned)| planned.number = number);

@@ -6,6 +6,7 @@ use workload::plan::HostTargets;
 use workload::spec::Spec;
 
 use crate::planning::{Planned, plans_of};
+use crate::subsets;
 
 /// Has the hosts take over each other's parts in the later stages of a run, where the specs ask for it.
 ///
@@ -18,6 +19,12 @@ pub(crate) fn rotate(specs: &[Spec], phases: &mut [Planned], runs: &mut Runs) ->
         return Ok(());
     };
     check(specs, phases, (by, hosts))?;
+    if subsets::are_asked(phases) {
+        return Err(refusal(
+            "phases of different numbers of hosts (hosts_used) are shared out in different parts",
+        )
+        .remedy("leave out --rotate-hosts, or give all phases the same hosts_used"));
+    }
     let (mut turns, mut before) = (0, None);
     for stage in phases.chunk_by_mut(|one, next| one.stage == next.stage) {
         let kind = Kind::of(stage);

@@ -310,7 +310,7 @@ impl Session {
     /// Runs the phases of a stage.
     fn measure(&mut self, stage: &[Planned]) -> Result<StageRan, Error> {
         let Self { record, output, due, view, phase_count, ends_at, layers, interrupt, leader, .. } = self;
-        let number = (record.phases.len() + 1, *phase_count);
+        let (number, stage_number) = ((record.phases.len() + 1, *phase_count), next_stage(record));
         if let Some(leader) = leader {
             let mut show = |event: &Event<'_>| match event {
                 Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
@@ -323,6 +323,7 @@ impl Session {
         let shown = RefCell::new(&mut *view);
         let progress = |name: &str, share: f64| shown.borrow_mut().event(&Event::Preparing(name, share));
         let context = StageContext {
+            number: stage_number,
             interrupt: Arc::clone(interrupt),
             progress: &progress,
             tell: |line| output::tell(line),
@@ -331,7 +332,6 @@ impl Session {
         let done: Vec<&PhasePlan> = record.phases.iter().filter(is_whole).map(|phase| &phase.plan).collect();
         let parts = parts(stage, &done, &mut layers.runs, &context)?;
         let mut observe = viewer(view, number, *ends_at);
-        let stage_number = next_stage(record);
         let begun = SystemTime::now();
         let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
         let (begun, seen) = layer::run(parts, &mut || Ok(None), &mut observe, &mut reports)?;

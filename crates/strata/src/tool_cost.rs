@@ -25,6 +25,7 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
     let (programme, mut layers) = planning::plan(&[spec], 1)?;
     let planned = programme.phases.first().ok_or_else(|| Error::usage("tool cost", "null: has no phase"))?;
     let context = StageContext {
+        number: 0,
         interrupt: Arc::new(AtomicBool::new(false)),
         progress: &|_, _| {},
         tell: |line| output::tell(line),

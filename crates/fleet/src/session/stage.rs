@@ -115,7 +115,8 @@ impl Sessions {
             stopped: None,
         };
         let members = &self.members;
-        self.meetings.begin_stage(|rank| members[rank as usize].state != State::Over);
+        let takes_part = |host: usize| stage.tasks[host].is_some() && members[host].state != State::Over;
+        self.meetings.begin_stage(|rank| takes_part(rank as usize));
         stage.prepare(&mut self.members);
         while !stage.is_over(&self.members) {
             self.hear();

@@ -16,7 +16,7 @@ use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, 
 use runner::{GRACE_NS, Job, Opener, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
-use workload::plan::PhasePlan;
+use workload::plan::{HostPlace, PhasePlan};
 use workload::spec::Spec;
 
 use crate::beside::{self, BesidePlan, Turn};
@@ -320,6 +320,12 @@ impl LayerRun for AppRun {
         }
         let turns = self.trying.iter().find_map(|trying| trying.turns());
         Ok(turns.map(|(sides, passes)| self.passes(&sides, passes)).unwrap_or_default())
+    }
+
+    /// The processes of an application are those of all hosts, and meet each other.
+    fn keeps_hosts(&self, plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        let is_subset = plan.load().place.is_some_and(HostPlace::is_subset);
+        is_subset.then(|| "the processes of an application are those of all hosts of the run".to_owned())
     }
 
     fn part<'a>(

@@ -248,6 +248,7 @@ impl Made {
                         .remedy("make one with --op tree-create,create"));
                 }
                 There::Foreign if !destroy_data => return Err(foreign(&top)),
+                There::Own if makes => self.share_top(set, &top)?,
                 There::Own | There::Foreign => {}
             }
         }
@@ -264,6 +265,9 @@ impl Made {
     ) -> Result<(), Error> {
         for target in &plan.targets {
             if destroy_data || !matches!(self.look(target)?, There::Foreign) {
+                if makes {
+                    self.share_top(set, target)?;
+                }
                 continue;
             }
             let at = path_of(target).into_owned();

@@ -260,10 +260,23 @@ impl FsPlan {
         (0..self.load.threads).map(|worker| self.rank_of(self.load.worker(worker)))
     }
 
-    /// Whether other hosts see the same targets.
+    /// Whether other hosts of the run see the same targets.
     #[must_use]
     pub fn has_guests(&self) -> bool {
-        self.load.workers() > self.load.threads
+        self.load.has_guests()
+    }
+
+    /// Whether all that this plan works on is there once all of `made` is: what workers have does not depend on how many there are, but in a file
+    /// of several segments that all share.
+    #[must_use]
+    pub(crate) fn is_within(&self, made: &Self) -> bool {
+        self.targets == made.targets && (self.set == made.set || self.is_in_set(&made.set))
+    }
+
+    /// The same of a file set at these targets that has more ranks.
+    pub(crate) fn is_in_set(&self, made: &FileSet) -> bool {
+        let is_apart = self.set.shape != Shape::Shared || self.geometry.segments == 1;
+        is_apart && self.set.is_within(made)
     }
 
     /// Rank whose items the worker of this number, of all hosts that share the targets, works on.

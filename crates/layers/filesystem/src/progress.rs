@@ -41,15 +41,15 @@ impl Made {
         ranks.into_iter().map(|rank| self.of(rank, all)).fold(0, u64::saturating_add)
     }
 
-    /// Learns from the other hosts how many the ranks have made that they work on, and tells them about those of this host, `here`. Nothing travels
-    /// but a number where all have made `all_of` them.
+    /// Learns from the other hosts how many the first `ranks` have made, which they work on, and tells them about those of this host, `here`. Nothing
+    /// travels but a number where all have made `all_of` them.
     ///
     /// # Errors
     /// When the others cannot be reached.
     pub(crate) fn exchange(
         &self,
         (hosts, meeting): (&Hosts, &str),
-        here: &[u32],
+        (ranks, here): (u32, &[u32]),
         all_of: impl Fn(u32) -> u64,
     ) -> Result<(), Error> {
         let missing = here.iter().filter(|rank| self.of(**rank, UNKNOWN) < all_of(**rank)).count();
@@ -57,7 +57,7 @@ impl Made {
         if met.figures.first().is_some_and(|figure| figure.sum == 0) {
             return Ok(());
         }
-        let mut said = vec![0; self.ranks.len()];
+        let mut said = vec![0; ranks as usize];
         for rank in here {
             said[*rank as usize] = self.of(*rank, all_of(*rank));
         }

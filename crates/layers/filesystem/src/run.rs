@@ -1,5 +1,6 @@
 //! Loads on files and directories: their phases, how they get ready, their jobs, and what they made.
 
+mod hosts;
 mod ready;
 
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ use crate::made::{FileSets, Made, SuiteControl, has_sets};
 use crate::operation::NameKind;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
-use crate::plan::{FsPlan, RankShift};
+use crate::plan::FsPlan;
 use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
@@ -160,8 +161,6 @@ pub(crate) struct FsRun {
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
     control: Option<Arc<SuiteControl>>,
-    /// Stages so far: all hosts count the same.
-    stages: u32,
     /// Some phase works on what other ranks have made: how much that is must be known.
     reads_others: bool,
 }
@@ -177,7 +176,6 @@ impl FsRun {
             doors: AccessPaths::default(),
             keeps_for_error: false,
             control,
-            stages: 0,
             reads_others: false,
         }
     }
@@ -218,8 +216,7 @@ impl FsRun {
             let before = planning.before.iter().copied().filter(|_| !turn.is_of_door());
             let earlier: Vec<&PhasePlan> = before.chain(so_far).collect();
             let fills = LayerRun::fills(self, &phase, &earlier);
-            self.reads_others |=
-                plan_of(&phase)?.rank_shift != RankShift::By(0) || step.rotate_hosts.is_some();
+            self.reads_others |= hosts::reads_others(plan_of(&phase)?, step);
             phases.extend(fills);
             phases.push(phase);
         }
@@ -228,9 +225,8 @@ impl FsRun {
 
     /// Progress of the set of a plan.
     pub(crate) fn progress_of(&mut self, plan: &FsPlan) -> Arc<Progress> {
-        let is_same = |(targets, set): &Key| *targets == plan.targets && *set == plan.set;
-        if let Some((_, known)) = self.progress.iter().find(|(key, _)| is_same(key)) {
-            return Arc::clone(known);
+        if let Some(known) = hosts::progress_of(&self.progress, plan) {
+            return known;
         }
         let new = Progress::new(plan.set.ranks);
         self.progress.push(((plan.targets.clone(), plan.set.clone()), Arc::clone(&new)));
@@ -271,6 +267,10 @@ impl LayerRun for FsRun {
         None
     }
 
+    fn keeps_hosts(&self, plan: &PhasePlan, all: &[&PhasePlan]) -> Option<String> {
+        hosts::keeps(plan, all)
+    }
+
     fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
         for spec in specs.iter_mut() {
             let pool = spec.targets.iter().find_map(|target| target.strip_prefix("dfs+vos:"));
@@ -309,8 +309,7 @@ impl LayerRun for FsRun {
             _ => FsOp::Write,
         };
         let is_made = earlier.iter().filter_map(|plan| plan.of::<FsPlan>()).any(|made| {
-            made.targets == plan.targets
-                && made.set == plan.set
+            plan.is_within(made)
                 && (made.operation == operation
                     || (made.operation.makes()
                         && made.operation.phase().over == over
@@ -346,7 +345,6 @@ impl LayerRun for FsRun {
         context: &StageContext<'_>,
     ) -> Result<Box<dyn Part + 'a>, Error> {
         let mut ready = Vec::new();
-        self.stages += 1;
         for (number, phase) in phases.into_iter().enumerate() {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
@@ -379,7 +377,7 @@ impl LayerRun for FsRun {
             }
             begin_making(plan, &progress);
             stock::stock(plan, &stores, &context.interrupt);
-            let meeting = format!("files.{}.{number}", self.stages);
+            let meeting = format!("files.{}.{number}", context.number);
             let (threads, hosts) = (plan.load.threads, self.context.hosts.as_ref());
             let with = (meeting.as_str(), hosts);
             let wear_out =

@@ -81,6 +81,19 @@ impl FileSet {
         }
     }
 
+    /// Whether it is the same set, of the first of its ranks alone; of a list all ranks together have the same whatever their number.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let same_ranks = Self { ranks: self.ranks, ..other.clone() };
+        match self.listed {
+            Some(_) => {
+                let (items, items_per_directory) = (self.items, self.items_per_directory);
+                *self == Self { items, items_per_directory, ..same_ranks }
+            }
+            None => self.ranks <= other.ranks && *self == same_ranks,
+        }
+    }
+
     /// Reads the list of a tree again, where the set came from a record or another process.
     ///
     /// # Errors
@@ -327,6 +340,19 @@ mod tests {
             listed: None,
             suffix: None,
         }
+    }
+
+    #[test]
+    fn a_set_of_fewer_ranks_lies_within_one_of_more() {
+        let (few, more) = (set(), FileSet { ranks: 3, ..set() });
+        assert!(few.is_within(&more) && few.is_within(&few) && !more.is_within(&few));
+        let others = [
+            FileSet { items: 11, ..more.clone() },
+            FileSet { shared_tree: true, ..more.clone() },
+            FileSet { naming: Naming::Mdtest, ..more },
+        ];
+        assert!(!others.iter().any(|other| few.is_within(other)));
+        assert_eq!(path(&few, 1, 5), path(&FileSet { ranks: 3, ..set() }, 1, 5));
     }
 
     fn path(set: &FileSet, rank: u32, item: u64) -> String {

@@ -77,7 +77,7 @@ impl Host {
     /// Gets a phase ready and runs it; `ready` is called in between.
     fn stage(&mut self, number: usize, ready: &dyn Fn()) -> Result<Seen, Error> {
         let Self { run, phases } = self;
-        let context = StageContext { interrupt: Arc::default(), progress: &|_, _| (), tell: |_| {} };
+        let context = StageContext { number, interrupt: Arc::default(), progress: &|_, _| (), tell: |_| {} };
         let part = run.part(vec![&phases[number]], &[], &context);
         ready();
         let (_, mut seen) =

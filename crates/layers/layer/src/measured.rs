@@ -414,6 +414,12 @@ pub trait LayerRun {
         Some(format!("hosts of the layer {} keep their parts", plan.layer()))
     }
 
+    /// Why a phase cannot be of other hosts than others of the run ([`workload::plan::HostPlace::run_hosts`]), among `all` plans of the layer in it, some
+    /// of which may be of fewer hosts; none where it can. Asked where phases of the run differ in that.
+    fn keeps_hosts(&self, plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        Some(format!("all hosts carry out the phases of the layer {}", plan.layer()))
+    }
+
     /// Gets phases that run at the same time ready. `done` are the plans of phases of the run that did all that was asked of them.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ pub fn settle_host_targets(spec: &mut Spec, paths: &[PathBuf]) {
 /// # Errors
 /// Bad usage where the hosts would open the same: on one machine, and on a file system of the network.
 pub fn settle_store_of_process(spec: &mut Spec, directory: &Path) -> Result<(), Error> {
-    if spec.place.is_none_or(|place| place.hosts == 1) {
+    if spec.place.is_none_or(|place| place.of_run() == 1) {
         return Ok(());
     }
     let is_own = match spec.host_targets {

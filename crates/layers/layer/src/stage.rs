@@ -22,6 +22,8 @@ pub type Tell = fn(fmt::Arguments<'_>);
 
 /// Surroundings of a stage while its layers get ready.
 pub struct StageContext<'a> {
+    /// Number of the stage among those that ran: the same on all hosts that carry it out.
+    pub number: usize,
     /// Set from outside (Ctrl-C): what takes long ends early.
     pub interrupt: Arc<AtomicBool>,
     /// Shows a preparation that takes long, with its share that is done, from 0 to 1.

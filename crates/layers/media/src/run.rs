@@ -178,6 +178,11 @@ impl LayerRun for RunOfMedia {
         keeps_part(plan.of()?, is_written).map(str::to_owned)
     }
 
+    fn keeps_hosts(&self, plan: &PhasePlan, all: &[&PhasePlan]) -> Option<String> {
+        let is_written = all.iter().filter_map(|plan| plan.of()).any(MediaPlan::writes);
+        keeps_part(plan.of()?, is_written).filter(|_| is_written).map(str::to_owned)
+    }
+
     fn part<'a>(
         &'a mut self,
         phases: Vec<&'a Phase>,

@@ -231,7 +231,9 @@ pub fn replaced_series(earlier: &[&ObjectPlan], plan: &ObjectPlan, run: u64) -> 
     let writes_all = |other: &&ObjectPlan| {
         let visits_all = matches!(other.pattern, Pattern::Sequential | Pattern::Permutation);
         let stores_all = other.operations().all(ObjectOp::stores) && other.operations().count() == 1;
-        visits_all && stores_all && operations_of(other).is_some()
+        // Of records of each worker's own, fewer workers leave those of the others as they are.
+        let is_of_all = !is_private(plan) || other.load.workers() >= plan.load.workers();
+        visits_all && stores_all && is_of_all && operations_of(other).is_some()
     };
     let Some(last) = same.iter().rposition(writes_all) else { return Vec::new() };
     let stored = same[..last].iter().filter(|other| other.any(ObjectOp::stores));

@@ -6,7 +6,7 @@ use driver::Error;
 use serde_json::Value;
 use workload::spec::Spec;
 
-use super::messages::{PlannedPhase, StepAsked, written};
+use super::messages::{PlannedPhase, StageAsked, StepAsked, written};
 use crate::planning::{self, Planned, Programme};
 
 /// Which host carries out which phase of the programme.
@@ -114,11 +114,15 @@ impl Apart {
         (joined, apart)
     }
 
-    /// The tasks of each host in a stage.
+    /// The tasks of each host in a stage, which is the one of this number that runs.
     ///
     /// # Errors
     /// Where they cannot be written.
-    pub(super) fn tasks(&self, stage: &[Planned], hosts: usize) -> Result<Vec<Option<Value>>, Error> {
+    pub(super) fn tasks(
+        &self,
+        (stage, ran): (&[Planned], usize),
+        hosts: usize,
+    ) -> Result<Vec<Option<Value>>, Error> {
         let mut steps: Vec<Vec<StepAsked>> = vec![Vec::new(); hosts];
         for planned in stage {
             let (host, number) = self.phases[planned.number];
@@ -126,7 +130,8 @@ impl Apart {
             step.phase = number;
             steps[host].push(step);
         }
-        let task = |steps: Vec<StepAsked>| (!steps.is_empty()).then(|| written(steps)).transpose();
+        let asked = |steps| written(StageAsked { number: ran, steps, done: Vec::new() });
+        let task = |steps: Vec<StepAsked>| (!steps.is_empty()).then(|| asked(steps)).transpose();
         steps.into_iter().map(task).collect()
     }
 

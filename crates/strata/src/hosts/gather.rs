@@ -32,28 +32,41 @@ struct Sum {
     /// Failures that follow from that of another host, or from its end.
     consequences: Vec<String>,
     is_interrupted: bool,
+    /// Failures of hosts that took no part in the phase.
+    outside: Vec<String>,
     /// Hosts that brought nothing, and why.
     lost: Vec<(String, String)>,
     starts: Vec<HostStart>,
     coordinator_cpu_ns: u64,
 }
 
-/// The phase with this number in its stage. `labels` are the names of the hosts, `start_ns` is the common start by this process's clock.
+/// The phase with this number in its stage, which the first `hosts` carried out. `labels` are the names of all hosts, `start_ns` is the common start by
+/// this process's clock; `outside` are failures of hosts that took no part.
 ///
 /// # Errors
 /// When no host brought anything.
 pub(super) fn of_all(
-    number: usize,
+    (number, hosts): (usize, usize),
     outcome: &mut StageOutcome,
-    labels: &[String],
+    (labels, outside): (&[String], &[String]),
     start_ns: u64,
     is_one_machine: bool,
 ) -> Result<Gathered, Error> {
-    let mut sum = Sum::default();
-    for (rank, (end, label)) in outcome.hosts.iter_mut().zip(labels).enumerate() {
+    let part = &labels[..hosts.min(labels.len())];
+    let mut sum = Sum { outside: outside.to_vec(), ..Sum::default() };
+    for (rank, (end, label)) in outcome.hosts.iter_mut().zip(part).enumerate() {
         sum.take(rank as u32, number, end, label, start_ns);
     }
-    sum.finish(labels.len(), is_one_machine)
+    if let ([first, rest @ ..], true) = (part, part.len() < labels.len()) {
+        let last = match rest {
+            [] => String::new(),
+            [second] => format!(" and {second}"),
+            [.., last] => format!(" to {last}"),
+        };
+        let note = format!("carried out by {} of {} hosts: {first}{last}", part.len(), labels.len());
+        sum.notes.insert(0, (note, part.to_vec()));
+    }
+    sum.finish(part.len(), is_one_machine)
 }
 
 /// A phase that one host carried out alone: its number, and that of the phase among its own of the stage. A host that is lost has failed it.
@@ -173,6 +186,7 @@ impl Sum {
         let only_hosts_failed =
             self.failures.is_empty() && self.consequences.is_empty() && !self.is_interrupted;
         let failure = (!lost.is_empty()).then(|| lost.join("; "));
+        let failure = failure.or_else(|| (!self.outside.is_empty()).then(|| self.outside.join("; ")));
         let failure = failure.or_else(|| self.failures.first().cloned());
         let failure = failure.or_else(|| self.is_interrupted.then(|| "interrupted".to_owned()));
         let failure = failure.or_else(|| self.consequences.first().cloned());

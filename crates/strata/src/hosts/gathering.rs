@@ -16,15 +16,15 @@ use layer::{SCHEMA_VERSION, secret};
 use report::record::HostRecord;
 use serde_json::Value;
 use workload::options;
-use workload::plan::HostTargets;
+use workload::plan::{HostPlace, HostTargets};
 use workload::shipped::ShippedSpec;
 use workload::spec::{OnHostFailure, Spec};
 
-use super::Leader;
 use super::apart::{self, Apart, OwnSpecs};
 use super::launcher::{self, Crew};
 use super::local::LocalHosts;
 use super::messages::{PlannedPhase, read, written};
+use super::{Leader, SoFar};
 use crate::planning::{self, Planned, Programme};
 use crate::world::read_text;
 
@@ -68,7 +68,7 @@ pub(crate) fn gather(
 ) -> Result<(Programme, Leader), Error> {
     let first = first_of(specs)?;
     let secret = secret::shared_or_environment(first.token_file.as_deref())?;
-    let (listed, trust) = listed(&first, crew.as_ref(), ranks)?;
+    let (listed, trust) = listed(specs, &first, crew.as_ref(), ranks)?;
     let Listed { addresses, labels, secrets, locals, all_local } = listed;
     let own = apart::of_hosts(specs, addresses.len())?;
     let mut programme = match &own {
@@ -110,7 +110,18 @@ pub(crate) fn gather(
     let records = records(&addresses, &labels, &described);
     Ok((
         programme,
-        Leader { sessions, labels, records, goes_on, is_one_machine, apart, stores, crew, _locals: locals },
+        Leader {
+            sessions,
+            labels,
+            records,
+            goes_on,
+            is_one_machine,
+            seen: SoFar::default(),
+            apart,
+            stores,
+            crew,
+            _locals: locals,
+        },
     ))
 }
 
@@ -133,11 +144,10 @@ fn first_of(specs: &[Spec]) -> Result<Spec, Error> {
             || spec.on_host_failure != first.on_host_failure
             || spec.fingerprints != first.fingerprints
             || spec.rotate_hosts != first.rotate_hosts
-            || spec.hosts_used != first.hosts_used
     };
     if specs.iter().any(is_other) {
         return Err(Error::usage("hosts", "the hosts are those of the whole run").remedy(
-            "in a job file, give hosts, hosts_used, fingerprint, rotate_hosts and on_host_failure outside of the phases",
+            "in a job file, give hosts, fingerprint, rotate_hosts and on_host_failure outside of the phases",
         ));
     }
     Ok(first)
@@ -145,23 +155,25 @@ fn first_of(specs: &[Spec]) -> Result<Spec, Error> {
 
 /// The hosts of the run: those that are named, or the ranks of a launch, as far as they are used; and the certificates that they may show.
 fn listed(
+    specs: &[Spec],
     first: &Spec,
     crew: Option<&Crew>,
     ranks: Option<u32>,
 ) -> Result<(Listed, Option<Arc<Trust>>), Error> {
     if let Some(crew) = crew {
         let ranks = ranks.unwrap_or(u32::MAX).min(launcher::ranks());
-        return Ok((Listed::ranks(crew, used(first, ranks as usize)? as u32)?, None));
+        return Ok((Listed::ranks(crew, used(specs, ranks as usize)? as u32)?, None));
     }
     let mut hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
     let trust = trust(&first.fingerprints, &hosts)?;
-    hosts.truncate(used(first, hosts.len())?);
+    hosts.truncate(used(specs, hosts.len())?);
     Ok((Listed::of(&hosts)?, trust))
 }
 
-/// How many of the hosts that there are carry the run out.
-fn used(first: &Spec, hosts: usize) -> Result<usize, Error> {
-    match first.hosts_used.map(|used| used as usize) {
+/// How many of the hosts that there are carry the run out: as many as the phase has that has the most.
+fn used(specs: &[Spec], hosts: usize) -> Result<usize, Error> {
+    let of_phases = specs.iter().map(|spec| spec.hosts_used.map_or(hosts, |used| used as usize));
+    match of_phases.max() {
         None => Ok(hosts),
         Some(used) if used <= hosts => Ok(used),
         Some(used) => {
@@ -313,6 +325,8 @@ fn request(
 ) -> Result<SessionRequest, Error> {
     let shipped = specs.iter().map(|spec| {
         let mut spec = spec.clone();
+        let of_phase = spec.hosts_used.filter(|&used| (used as usize) < hosts);
+        spec.place = of_phase.map(|hosts| HostPlace { hosts, ..HostPlace::default() });
         // What one host carries out is a run of its own there.
         if spec.host.is_none() && is_one_machine {
             spec.host_targets = spec.host_targets.or(Some(HostTargets::Shared));

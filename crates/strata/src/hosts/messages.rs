@@ -51,6 +51,16 @@ impl PlannedPhase {
     }
 }
 
+/// A stage that is to be carried out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StageAsked {
+    /// Its number among those that ran.
+    pub(super) number: usize,
+    pub(super) steps: Vec<StepAsked>,
+    /// Phases of the programme that did all that was asked of them, in their order: a host knows of those that it took part in by itself.
+    pub(super) done: Vec<usize>,
+}
+
 /// A phase of a stage: one of the programme, as a climb has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StepAsked {

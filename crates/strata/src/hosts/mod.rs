@@ -8,12 +8,13 @@ mod local;
 mod messages;
 mod serve;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use driver::{Clock as _, Error, ErrorKind, HostClock};
-use fleet::{ProgressReport, SessionProgress, Sessions, StageRequest, StageTasks};
+use fleet::{ProgressReport, SessionProgress, Sessions, StageOutcome, StageRequest, StageTasks};
 use layer::Seen;
 use layer::server::SharedStores;
 use report::record::{HostRecord, HostStart};
@@ -26,7 +27,7 @@ use crate::session::Session;
 use apart::Apart;
 use launcher::Crew;
 use local::LocalHosts;
-use messages::{StepAsked, written};
+use messages::{StageAsked, StepAsked, written};
 
 pub(crate) use gathering::are_asked;
 use gathering::gather;
@@ -92,6 +93,41 @@ pub(crate) struct StageRan {
     pub(crate) goes_on: bool,
 }
 
+/// Knowledge of a run after the stages that ran.
+#[derive(Debug, Default)]
+struct SoFar {
+    stages: usize,
+    /// Numbers of the phases that did all that was asked of them.
+    done: Vec<usize>,
+    /// Hosts whose loss a phase has told.
+    lost: BTreeSet<usize>,
+}
+
+impl SoFar {
+    /// Takes in a stage that ran.
+    fn note(&mut self, stage: &[Planned], phases: &[(Seen, Vec<HostStart>)]) {
+        self.stages += 1;
+        for (planned, ((outcome, _), _)) in stage.iter().zip(phases) {
+            let mut classes = outcome.samples.workers.iter().flat_map(|worker| &worker.classes);
+            if outcome.failure.is_none() && classes.all(|class| class.errors == 0) {
+                self.done.push(planned.number);
+            }
+        }
+    }
+
+    /// Failures of hosts that a stage has found, of those of number `hosts` and above: they took no part in it.
+    fn outside(&mut self, outcome: &StageOutcome, hosts: usize, labels: &[String]) -> Vec<String> {
+        let mut found = Vec::new();
+        for (host, (end, label)) in outcome.hosts.iter().zip(labels).enumerate() {
+            let Some(failure) = &end.failure else { continue };
+            if self.lost.insert(host) && host >= hosts {
+                found.push(format!("host {label}, which takes no part in the phase: {failure}"));
+            }
+        }
+        found
+    }
+}
+
 /// The hosts of a run, as the process that leads them sees them.
 pub(crate) struct Leader {
     sessions: Sessions,
@@ -99,6 +135,8 @@ pub(crate) struct Leader {
     records: Vec<HostRecord>,
     goes_on: bool,
     is_one_machine: bool,
+    /// Findings of the stages so far.
+    seen: SoFar,
     /// Where each host carries out phases of its own.
     apart: Option<Apart>,
     /// Stores of this machine that the hosts share. After the sessions, which end before them.
@@ -124,10 +162,8 @@ impl Leader {
         let is_shared = |planned: &Planned| {
             planned.plan.load().place.is_some_and(|place| place.targets == HostTargets::Shared)
         };
-        let tasks = match &self.apart {
-            None => StageTasks::Common(written(stage.iter().map(StepAsked::of).collect::<Vec<_>>())?),
-            Some(apart) => StageTasks::Apart(apart.tasks(stage, self.labels.len())?),
-        };
+        let hosts = self.hosts_of(stage);
+        let tasks = self.tasks(stage, hosts)?;
         let meets = |planned: &Planned| planned.plan.meets_to_prepare();
         let first_alone = stage.iter().any(is_shared) && !stage.iter().any(meets);
         let request = StageRequest { tasks, first_alone };
@@ -137,7 +173,8 @@ impl Leader {
             if interrupt.load(Ordering::Relaxed) && !std::mem::replace(&mut is_noted, true) {
                 note_interrupt();
             }
-            show_progress(progress, labels, show);
+            let of_stage: Vec<_> = progress.iter().copied().filter(|host| host.host < hosts).collect();
+            show_progress(&of_stage, labels, show);
         };
         let mut outcome = self.sessions.stage(&request, &mut observe, interrupt)?;
         for (end, record) in outcome.hosts.iter_mut().zip(&self.records) {
@@ -156,9 +193,13 @@ impl Leader {
         let ago = SystemTime::now().duration_since(begun).unwrap_or_default();
         let start_ns = HostClock::get().now_ns().saturating_sub(ago.as_nanos() as u64);
         let mut goes_on = self.goes_on;
+        let outside = self.seen.outside(&outcome, hosts, labels);
         let phases = (0..stage.len()).map(|number| {
             let gathered = match &self.apart {
-                None => gather::of_all(number, &mut outcome, labels, start_ns, self.is_one_machine)?,
+                None => {
+                    let (part, all) = ((number, hosts), (labels.as_slice(), outside.as_slice()));
+                    gather::of_all(part, &mut outcome, all, start_ns, self.is_one_machine)?
+                }
                 Some(apart) => gather::of_one(apart.place(stage, number), &mut outcome, labels, start_ns)?,
             };
             goes_on &= gathered.only_hosts_failed;
@@ -168,7 +209,30 @@ impl Leader {
         for ((outcome, _), _) in &mut phases {
             outcome.notes.extend(self.stores.notes());
         }
+        self.seen.note(stage, &phases);
         Ok(StageRan { begun, phases, goes_on })
+    }
+
+    /// How many hosts carry a stage out: the first ones.
+    fn hosts_of(&self, stage: &[Planned]) -> usize {
+        let places = stage.iter().filter_map(|planned| planned.plan.load().place);
+        places.map(|place| place.hosts as usize).max().unwrap_or(self.labels.len())
+    }
+
+    /// The tasks of the hosts in a stage, which the first `hosts` carry out.
+    fn tasks(&self, stage: &[Planned], hosts: usize) -> Result<StageTasks, Error> {
+        if let Some(apart) = &self.apart {
+            return Ok(StageTasks::Apart(apart.tasks((stage, self.seen.stages), self.labels.len())?));
+        }
+        let steps = stage.iter().map(StepAsked::of).collect();
+        let asked = StageAsked { number: self.seen.stages, steps, done: self.seen.done.clone() };
+        let task = written(asked)?;
+        Ok(match hosts < self.labels.len() {
+            true => StageTasks::Apart(
+                (0..self.labels.len()).map(|host| (host < hosts).then(|| task.clone())).collect(),
+            ),
+            false => StageTasks::Common(task),
+        })
     }
 
     /// Has all hosts remove what they made; the last word on each of them.

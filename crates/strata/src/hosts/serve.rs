@@ -13,7 +13,7 @@ use workload::plan::{HostPlace, PhasePlan};
 use workload::shipped::ShippedSpec;
 use workload::spec::Spec;
 
-use super::messages::{PhaseDetails, PlannedPhase, StepAsked, read, written};
+use super::messages::{PhaseDetails, PlannedPhase, StageAsked, StepAsked, read, written};
 use crate::output;
 use crate::planning::{self, Layers, Planned, Programme};
 use crate::session;
@@ -28,19 +28,31 @@ impl ThisHost {
     /// The specs of a run, with the place of this host. What the policy refuses is refused before an option is read: some read files.
     fn specs_of(&self, request: &SessionRequest) -> Result<Vec<Spec>, Error> {
         let shipped: Vec<ShippedSpec> = shipped(request)?;
-        let place = HostPlace { rank: request.rank, hosts: request.hosts, ..HostPlace::default() };
         let read = |shipped: ShippedSpec| {
             if let Some(policy) = &self.policy {
                 let mut options = shipped.options();
                 options.try_for_each(|(name, value)| policy.check_option(shipped.layer(), name, value))?;
             }
             let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
-            Ok(Spec { place: spec.host.is_none().then_some(place), ..spec })
+            let place = spec.host.is_none().then(|| place(request, spec.place)).transpose()?;
+            Ok(Spec { place, ..spec })
         };
         let specs = shipped.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         self.policy.iter().try_for_each(|policy| policy.check(&specs))?;
         Ok(specs)
     }
+}
+
+/// The place of this host in what the leader has asked for, of all hosts or of the first ones.
+fn place(request: &SessionRequest, asked: Option<HostPlace>) -> Result<HostPlace, Error> {
+    let SessionRequest { rank, hosts: of_run, .. } = *request;
+    let hosts = asked.map_or(of_run, |asked| asked.hosts);
+    if !(1..=of_run).contains(&hosts) {
+        return Err(Error::usage("session", format!("a phase of {hosts} of {of_run} hosts"))
+            .remedy(format!("a phase has 1 to {of_run}")));
+    }
+    let run_hosts = if hosts < of_run { of_run } else { 0 };
+    Ok(HostPlace { rank, hosts, run_hosts, ..HostPlace::default() })
 }
 
 fn shipped(request: &SessionRequest) -> Result<Vec<ShippedSpec>, Error> {
@@ -91,7 +103,14 @@ impl SessionHost for ThisHost {
         let own = specs.iter().filter(|_| self.policy.is_none());
         let served = own.flat_map(|spec| spec.served.iter().cloned()).collect();
         layers.manifest.begin_part(request.run, number, &request.started_at, programme.keep, served);
-        Ok(Box::new(PartOfRun { programme, layers, specs, done: Vec::new(), stop: Arc::clone(stop) }))
+        Ok(Box::new(PartOfRun {
+            programme,
+            layers,
+            specs,
+            done: Vec::new(),
+            told: 0,
+            stop: Arc::clone(stop),
+        }))
     }
 }
 
@@ -115,8 +134,10 @@ struct PartOfRun {
     programme: Programme,
     layers: Layers,
     specs: Vec<Spec>,
-    /// Plans of phases that did all that was asked of them.
+    /// Plans of phases that did all that was asked of them, in their order.
     done: Vec<PhasePlan>,
+    /// So many phases the leader has said to be done so far.
+    told: usize,
     stop: Arc<AtomicBool>,
 }
 
@@ -131,11 +152,27 @@ impl PartOfRun {
         Ok(planned)
     }
 
-    fn run(&mut self, stage: &[Planned], link: &SessionLink) -> Result<(u64, Vec<Seen>), Error> {
+    /// Notes phases that other hosts have done without this one, of all that are `done`.
+    fn learn(&mut self, done: &[usize]) {
+        for number in done.iter().skip(std::mem::replace(&mut self.told, done.len())) {
+            let place = |planned: &&Planned| planned.plan.load().place;
+            let is_elsewhere = |planned: &&Planned| place(planned).is_some_and(|place| !place.takes_part());
+            if let Some(planned) = self.programme.phases.get(*number).filter(is_elsewhere) {
+                self.done.push(planned.phase.plan.clone());
+            }
+        }
+    }
+
+    fn run(
+        &mut self,
+        (stage, number): (&[Planned], usize),
+        link: &SessionLink,
+    ) -> Result<(u64, Vec<Seen>), Error> {
         let progress = |name: &str, share: f64| {
             link.progress(&ProgressReport::Preparing { what: name.to_owned(), done_fraction: share });
         };
         let context = StageContext {
+            number,
             interrupt: Arc::clone(&self.stop),
             progress: &progress,
             tell: |line| output::tell(line),
@@ -163,9 +200,10 @@ impl HostSession for PartOfRun {
     }
 
     fn stage(&mut self, stage: Value, link: &SessionLink) -> Result<(), Error> {
-        let asked: Vec<StepAsked> = read(stage)?;
-        let stage = asked.iter().map(|step| self.planned(step)).collect::<Result<Vec<_>, Error>>()?;
-        let (scheduled_ns, seen) = self.run(&stage, link)?;
+        let StageAsked { number, steps, done } = read(stage)?;
+        self.learn(&done);
+        let stage = steps.iter().map(|step| self.planned(step)).collect::<Result<Vec<_>, Error>>()?;
+        let (scheduled_ns, seen) = self.run((&stage, number), link)?;
         for (number, (planned, seen)) in stage.into_iter().zip(seen).enumerate() {
             let (outcome, observations) = layer::profile::added(&planned.phase.plan, seen);
             let mut workers = outcome.samples.workers.iter();

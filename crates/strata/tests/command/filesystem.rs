@@ -1,11 +1,12 @@
 //! Loads on files and directories: what is on the disk afterwards, what is found wrong, and what is left alone.
 
+use std::fs;
 use std::os::unix::fs::FileExt as _;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Mounted, NO_ROOT, Scratch, assert_partial, class, names_in, skipped, state_of};
+use crate::support::{Mounted, NO_ROOT, Scratch, assert_partial, class, names_in, skipped, state_of, total};
 
 fn stage_names(record: &Value) -> Vec<&str> {
     record["phases"].as_array().unwrap().iter().map(|phase| phase["plan"]["name"].as_str().unwrap()).collect()
@@ -124,6 +125,20 @@ fn a_kept_tree_is_worked_on_by_later_runs_and_removed_by_one() {
     let (ended, _) = scratch.measure("fs t --op unlink,tree-remove --files 20");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(names_in(&scratch.join("t")).is_empty());
+}
+
+#[test]
+fn phases_of_one_run_have_more_and_fewer_workers_on_one_tree() {
+    for shape in ["", "shared_tree = true", "names = 'elbencho'"] {
+        let scratch = Scratch::new();
+        let phases = "[[phase]]\nop = 'create'\n[[phase]]\nop = 'create'\nthreads = 3\n[[phase]]\nop = 'stat'\nthreads = 2\n";
+        let head = format!("layer = 'filesystem'\ntargets = ['tree']\ndirs = 1\nfiles = 3\n{shape}\n");
+        fs::write(scratch.join("job.toml"), head + phases).unwrap();
+        let record = scratch.measured("run job.toml");
+        assert_eq!(stage_names(&record), ["create", "create", "stat"], "{shape}: nothing is made again");
+        assert_eq!(total(&record, 2, "operations"), 6);
+        assert_eq!(scratch.names(), ["job.toml", "record.json"], "{shape}: nothing is left");
+    }
 }
 
 #[test]

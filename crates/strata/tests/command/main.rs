@@ -62,6 +62,7 @@ mod hosts;
 mod hosts_files;
 mod hosts_objects;
 mod hosts_rotated;
+mod hosts_subsets;
 mod images;
 mod io500;
 mod latency_truth;

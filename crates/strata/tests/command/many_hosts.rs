@@ -193,17 +193,6 @@ fn the_first_of_the_hosts_carry_a_run_out_and_the_others_are_left_alone() {
     let head = "layer = 'media'\ntargets = ['null:']\ncount = 10\nhosts = ['local:4']\n";
     fs::write(scratch.join("job.toml"), format!("{head}hosts_used = 3\n[[phase]]\nop = 'read'\n")).unwrap();
     assert_eq!(origins(&scratch.measured("run job.toml"), 0).len(), 3);
-    fs::write(
-        scratch.join("one.toml"),
-        format!("{head}[[phase]]\nop = 'read'\n[[phase]]\nop = 'read'\nhosts_used = 3\n"),
-    )
-    .unwrap();
-    let refused = scratch.run("run one.toml");
-    assert!(
-        refused.code == Some(2) && refused.stderr.contains("those of the whole run"),
-        "{}",
-        refused.stderr
-    );
 }
 
 #[test]

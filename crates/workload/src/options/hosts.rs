@@ -28,7 +28,7 @@ pub static HOSTS: &[OptionDef] = &[
         "N",
         "all",
         Run,
-        "The first N of the hosts carry out the run; the others are left alone",
+        "The first N of the hosts carry out the run, the others are left alone; a phase of a job file may have fewer than others, and the rest wait",
         |spec: &mut Spec, text| {
             spec.hosts_used = Some(parse_u64_in("hosts-used", text, 1..=65_536)? as u32);
             Ok(())

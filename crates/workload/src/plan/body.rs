@@ -309,6 +309,9 @@ impl PhasePlan {
     pub fn concurrency(&self) -> String {
         let masters = match (self.masters(), self.load().place) {
             (0, None) => String::new(),
+            (0, Some(place)) if place.is_subset() => {
+                format!("{} of {} x ", place.hosts, counted(place.run_hosts.into(), "host"))
+            }
             (0, Some(place)) if place.rotated > 0 => {
                 format!("{} rotated by {} x ", counted(place.hosts.into(), "host"), place.rotated)
             }

@@ -11,8 +11,11 @@ use super::LoadPlan;
 pub struct HostPlace {
     /// Number of this host, from 0.
     pub rank: u32,
-    /// All of them.
+    /// All of them that carry out the phase: the first ones of the run.
     pub hosts: u32,
+    /// All hosts of the run, where the phase has fewer (`hosts_used` of a phase); 0: those of the phase.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub run_hosts: u32,
     /// Whether they have the same targets.
     #[serde(default)]
     pub targets: HostTargets,
@@ -51,6 +54,24 @@ impl HostPlace {
     #[must_use]
     pub fn is_guest(self) -> bool {
         self.targets == HostTargets::Shared && self.rank > 0
+    }
+
+    /// All hosts of the run.
+    #[must_use]
+    pub fn of_run(self) -> u32 {
+        self.hosts.max(self.run_hosts)
+    }
+
+    /// Whether the phase is one of fewer hosts than the run has.
+    #[must_use]
+    pub fn is_subset(self) -> bool {
+        self.of_run() > self.hosts
+    }
+
+    /// Whether this host carries the phase out, and does not wait for those that do.
+    #[must_use]
+    pub fn takes_part(self) -> bool {
+        self.rank < self.hosts
     }
 
     /// The rank whose part of the work this host has.
@@ -120,6 +141,12 @@ impl LoadPlan {
         self.place.map_or(worker, |place| place.worker(worker, self.threads))
     }
 
+    /// Whether other hosts of the run, of this phase or not, have the same targets.
+    #[must_use]
+    pub fn has_guests(&self) -> bool {
+        self.shared().is_some_and(|place| place.of_run() > 1)
+    }
+
     /// The place among hosts that share the targets.
     fn shared(&self) -> Option<HostPlace> {
         self.place.filter(|place| place.targets == HostTargets::Shared)
@@ -135,6 +162,7 @@ impl LoadPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Spec;
 
     #[test]
     fn shares_add_up_and_workers_are_numbered_once() {
@@ -164,5 +192,24 @@ mod tests {
         assert_eq!(serde_json::from_str::<HostPlace>(&text).unwrap(), place);
         let before: HostPlace = serde_json::from_str(r#"{"rank":1,"hosts":3,"targets":"own"}"#).unwrap();
         assert_eq!((before.rotated, before.part()), (0, 1));
+    }
+
+    #[test]
+    fn a_phase_of_fewer_hosts_is_shared_out_to_these() {
+        let places = (0..4).map(|rank| HostPlace { rank, hosts: 2, run_hosts: 4, ..HostPlace::default() });
+        let part: Vec<bool> = places.clone().map(HostPlace::takes_part).collect();
+        assert_eq!(part, [true, true, false, false]);
+        assert_eq!(places.clone().take(2).map(|place| place.share(7)).collect::<Vec<_>>(), [4, 3]);
+        // Those outside plan it too, and every number that they come to is one of the phase.
+        assert!(places.clone().all(|place| place.is_subset() && place.worker(2, 3) < 6));
+        let of_one = |run_hosts| {
+            let place = Some(HostPlace { hosts: 1, run_hosts, ..HostPlace::default() });
+            let load = crate::plan::load(&Spec { place, ..Spec::default() }, 1, None, 0).unwrap();
+            (load.workers(), load.has_guests())
+        };
+        assert_eq!((of_one(4), of_one(0)), ((1, true), (1, false)));
+        let text =
+            serde_json::to_string(&HostPlace { hosts: 1, run_hosts: 2, ..HostPlace::default() }).unwrap();
+        assert_eq!(text, r#"{"rank":0,"hosts":1,"run_hosts":2,"targets":"shared"}"#);
     }
 }

@@ -3,10 +3,23 @@
 use driver::Error;
 use units::path_of;
 
-use super::{Made, There, absolute};
+use super::{Made, MadeSet, There, absolute};
 use crate::plan::FsPlan;
 
 impl Made {
+    /// Notes that a set, too, has names in a directory that the run made or took over for another set, such as one of fewer workers.
+    pub(super) fn share_top(&mut self, set: usize, top: &str) -> Result<(), Error> {
+        let path = absolute(top);
+        let of =
+            |known: &MadeSet| known.made.iter().chain(&known.taken).find(|file| file.path == path).cloned();
+        if of(&self.sets[set]).is_some() {
+            return Ok(());
+        }
+        let Some(file) = self.sets.iter().find_map(of) else { return Ok(()) };
+        self.sets[set].taken.push(file);
+        self.note()
+    }
+
     /// Removes the directories that held trees, where strata made them and nothing is left in them.
     pub(super) fn remove_tops(&mut self, plan: &FsPlan) -> Result<(), Error> {
         if plan.set.is_flat() || plan.load.is_guest() {

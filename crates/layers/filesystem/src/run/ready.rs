@@ -167,7 +167,9 @@ impl Ready {
             return Ok(());
         };
         let here: Vec<u32> = plan.ranks_here().collect();
-        made.exchange((hosts, &format!("{}.made", self.meeting)), &here, |rank| all_of(plan, rank))
+        made.exchange((hosts, &format!("{}.made", self.meeting)), (plan.set.ranks, &here), |rank| {
+            all_of(plan, rank)
+        })
     }
 
     pub(super) fn activity(&self) -> FileActivity {

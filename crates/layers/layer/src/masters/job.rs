@@ -155,7 +155,7 @@ impl Prepared for PreparedJob {
     ) -> Result<OutcomeMessage, Error> {
         let Self { layer, phases, context } = *self;
         let mut run = find(&layer)?.begin(&context);
-        let stage = StageContext { interrupt: stop, progress: &|_, _| {}, tell: context.tell };
+        let stage = StageContext { number: 0, interrupt: stop, progress: &|_, _| {}, tell: context.tell };
         let mut part =
             run.master_part(phases.iter().map(|(phase, master)| (phase, *master)).collect(), &stage)?;
         let jobs = part.jobs();

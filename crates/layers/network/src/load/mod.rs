@@ -80,6 +80,10 @@ impl LayerRun for NetworkRun {
         Some("a load of the network leaves nothing for another host to read".to_owned())
     }
 
+    fn keeps_hosts(&self, _plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        None
+    }
+
     fn part<'a>(
         &'a mut self,
         phases: Vec<&'a Phase>,

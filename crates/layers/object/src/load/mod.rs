@@ -186,6 +186,10 @@ impl LayerRun for ObjectRun {
         })
     }
 
+    fn keeps_hosts(&self, _plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
+        None
+    }
+
     fn fills(&self, phase: &Phase, earlier: &[&PhasePlan]) -> Vec<Phase> {
         let earlier: Vec<ObjectPlan> =
             earlier.iter().filter_map(|plan| plan.of::<ObjectPlan>()).cloned().collect();

@@ -391,6 +391,11 @@ fn acknowledged(specs: &[&Spec], place: Option<HostPlace>) -> Result<Option<Path
         let what = "--rotate-hosts: a host records what it wrote itself (--acknowledged), and another writes over it";
         return Err(Error::usage("object", what).remedy("leave out one of them"));
     }
+    if first.is_some() && specs.iter().any(|spec| spec.place.is_some_and(HostPlace::is_subset)) {
+        let what = "hosts_used of a phase: a host records what it wrote itself (--acknowledged), and with other hosts another writes over it";
+        return Err(Error::usage("object", what)
+            .remedy("give all phases the same hosts, or leave out --acknowledged"));
+    }
     let first = first.map(|path| match place {
         Some(place) => path.with_added_extension(place.rank.to_string()),
         None => path,

@@ -301,6 +301,15 @@ fn writes_before_a_phase_that_wrote_all_are_older_versions() {
     assert_eq!(replaced_series(&[&first, &uniform], &reading, RUN), [0; 0]);
     let other = ObjectPlan { container: "other".to_owned(), ..second.clone() };
     assert_eq!(replaced_series(&[&first, &other], &reading, RUN), [0; 0]);
+    // Fewer workers, each with objects of its own, leave those of the others as they were.
+    let private = |plan: &ObjectPlan, threads| {
+        let mut plan = ObjectPlan { object_scope: Scope::Private, ..plan.clone() };
+        plan.load.threads = threads;
+        plan
+    };
+    let [one, few, all] = [private(&first, 3), private(&second, 1), private(&reading, 3)];
+    assert_eq!(replaced_series(&[&one, &few], &all, RUN), [0; 0]);
+    assert_eq!(replaced_series(&[&one, &private(&second, 3)], &all, RUN).len(), 3);
     // What the first phase wrote is found to be older.
     let mut payload = Payload::new(RUN, false).without(replaced);
     let mut value = vec![0; 100];

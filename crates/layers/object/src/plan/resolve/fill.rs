@@ -121,6 +121,6 @@ fn is_there_after(earlier: &ObjectPlan, plan: &ObjectPlan) -> Option<bool> {
     let is_same = dataset.whole() == need.whole()
         && (dataset.stride_bytes, dataset.offset_bytes) == (need.stride_bytes, need.offset_bytes)
         && (!plan.verify || earlier.verify)
-        && (!is_private || earlier.load.threads >= plan.load.threads);
+        && (!is_private || earlier.load.workers() >= plan.load.workers());
     (earlier.any(ObjectOp::stores) && is_whole && is_pass && is_same).then_some(true)
 }
