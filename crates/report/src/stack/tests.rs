@@ -69,6 +69,23 @@ fn hardware_that_is_used_up_is_the_limit() {
     assert!(found.sentence.contains("file uses 97"), "{}", found.sentence);
 }
 
+/// A cache that is a little faster than the drive, or as fast as an interval has it: the same verdict.
+#[test]
+fn hardware_below_a_faster_cache_is_the_limit_too() {
+    for faster in [1.02, 1.09, 1.15, 1.5] {
+        let rates = [1e5, 1.01e5, 1e5, 0.99e5, 1e5].map(|rate| rate * faster);
+        let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &rates)]);
+        record.stack.as_mut().unwrap().rows[2].faster_by = Some("the page cache".to_owned());
+        let found = verdict(&record).found;
+        assert_eq!(
+            (found.kind, found.layer.as_deref()),
+            (StackVerdictKind::Limit, Some("media")),
+            "{faster}"
+        );
+        assert!(found.sentence.ends_with("file uses all of it"), "{}", found.sentence);
+    }
+}
+
 #[test]
 fn a_row_faster_than_what_carries_it_is_void_unless_that_is_explained() {
     let mut record = measured(&[MEMORY, DRIVE, ("engine", Software, Some("media"), &[5e5; 5])]);

@@ -145,6 +145,11 @@ fn others(rows: &[Row<'_>]) -> Option<StackVerdict> {
     Some(nothing(StackVerdictKind::Inconclusive, &sentence))
 }
 
+/// Whether a row gives all that what carries it gives. One that gives more, for a reason that is known, does.
+fn keeps_up(step: &Step) -> bool {
+    matches!(step.finding, Finding::Keeps | Finding::Faster)
+}
+
 /// Whether a row is a loss: software that is slower, or hardware that what stands on it uses up.
 fn is_ranked(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> bool {
     if step.finding != Finding::Loss {
@@ -152,7 +157,7 @@ fn is_ranked(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> bool {
     }
     let mut above = steps.iter().filter(|other| other.below == step.row).peekable();
     match rows[step.row].kind {
-        StackKind::Hardware => above.peek().is_none() || above.any(|other| other.finding == Finding::Keeps),
+        StackKind::Hardware => above.peek().is_none() || above.any(keeps_up),
         _ => true,
     }
 }
@@ -175,10 +180,11 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
         .map_or_else(String::new, |(low, high)| format!(" (95% CI {} to {})", factor(low), factor(high)));
     let times = factor(step.factor);
     let (kind, sentence) = if row.kind == StackKind::Hardware {
-        let above = steps.iter().filter(|other| other.below == step.row && other.finding == Finding::Keeps);
+        let above = steps.iter().filter(|other| other.below == step.row && keeps_up(other));
         let best = above.min_by(|a, b| a.factor.total_cmp(&b.factor));
         let used = best.map_or_else(String::new, |best| {
-            format!("; {} uses {} of it", clean(&rows[best.row].row.layer), percent(1.0 / best.factor))
+            let part = if best.factor > 1.0 { percent(1.0 / best.factor) } else { "all".to_owned() };
+            format!("; {} uses {part} of it", clean(&rows[best.row].row.layer))
         });
         let limited = limit_of(row).map_or_else(String::new, |why| format!(" ({why})"));
         let sentence = format!(
