@@ -2,10 +2,13 @@
 """Runs `strata stack` several times in a row and holds the verdicts against each other: the same layer and load each time, with factors in each
 other's intervals. With --neighbour, a busy process takes half of the processors: the same verdict then, or "inconclusive", never another.
 
-    bench/verdict.py STRATA [--runs 10] [--neighbour] [WORDS of strata stack...]
+    bench/verdict.py STRATA [--runs 10] [--neighbour] [--keep DIR] [WORDS of strata stack...]
+
+--keep has the records in DIR, a folder a run.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -13,9 +16,10 @@ import sys
 import tempfile
 
 
-def verdict(strata, words):
+def verdict(strata, words, keep=None):
     """The verdict of one run, from its record."""
-    with tempfile.TemporaryDirectory() as out:
+    with contextlib.ExitStack() as stack:
+        out = keep or stack.enter_context(tempfile.TemporaryDirectory())
         subprocess.run([strata, "stack", "--live", "none", "--out", out, *words], check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(out, "record.json"), encoding="utf-8") as record:
             return json.load(record)["stack"]["verdict"]
@@ -43,10 +47,12 @@ def main():
     parser.add_argument("strata")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--neighbour", action="store_true")
+    parser.add_argument("--keep")
     arguments, words = parser.parse_known_args()
+    kept = lambda name: arguments.keep and os.path.join(arguments.keep, name)
     found = []
     for run in range(arguments.runs):
-        found.append(verdict(arguments.strata, words))
+        found.append(verdict(arguments.strata, words, kept(str(run + 1))))
         print(f"{run + 1:2}: {found[-1]['kind']}: {found[-1]['sentence']}", flush=True)
     names = {name(one) for one in found}
     good = len(names) == 1 and not disagreements(found)
@@ -57,7 +63,7 @@ def main():
     if arguments.neighbour:
         spinning = [spin() for _ in range(max(1, (os.cpu_count() or 2) // 2))]
         try:
-            beside = verdict(arguments.strata, words)
+            beside = verdict(arguments.strata, words, kept("neighbour"))
         finally:
             for process in spinning:
                 process.kill()
