@@ -65,7 +65,7 @@ pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Ref
 pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, ServerOptions, StartGate};
 pub use session::{
     HostMeetings, HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest,
-    SessionTerms, Sessions, StageOutcome, StagePart, StageRequest, StageTasks,
+    SessionTerms, Sessions, StageOutcome, StagePart, StageRequest, StageTasks, report_interval,
 };
 pub use track::{ClockBound, ClockDrift, ClockStep, ClockTrack};
 pub use trust::Trust;

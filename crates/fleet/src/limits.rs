@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Version of the control protocol: both sides must speak the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Largest plan, in bytes of JSON.
 pub const PLAN_BYTES_MAX: usize = 16 << 20;

@@ -57,6 +57,8 @@ impl Met {
 #[derive(Debug)]
 struct Open {
     came: Vec<bool>,
+    /// Hosts that are neither away nor have come.
+    missing: usize,
     met: Met,
 }
 
@@ -64,6 +66,8 @@ struct Open {
 #[derive(Debug)]
 pub struct Meetings {
     away: Vec<bool>,
+    /// Hosts that are not away.
+    present: usize,
     open: BTreeMap<String, Open>,
 }
 
@@ -71,7 +75,7 @@ impl Meetings {
     /// Of so many hosts, none of which is away.
     #[must_use]
     pub fn new(hosts: u32) -> Self {
-        Self { away: vec![false; hosts as usize], open: BTreeMap::new() }
+        Self { away: vec![false; hosts as usize], present: hosts as usize, open: BTreeMap::new() }
     }
 
     /// A host says its figures. Once all have that are not away: what all of them get.
@@ -95,11 +99,12 @@ impl Meetings {
         if is_new && self.open.len() >= MEETINGS_MAX {
             return Err(refused("too many meetings are under way"));
         }
-        let hosts = self.away.len();
-        let open = self
-            .open
-            .entry(meeting.to_owned())
-            .or_insert_with(|| Open { came: vec![false; hosts], met: Met { hosts: 0, figures: Vec::new() } });
+        let (hosts, missing) = (self.away.len(), self.present);
+        let open = self.open.entry(meeting.to_owned()).or_insert_with(|| Open {
+            came: vec![false; hosts],
+            missing,
+            met: Met { hosts: 0, figures: Vec::new() },
+        });
         if open.came[rank as usize] {
             return Err(refused("a host came twice"));
         }
@@ -112,13 +117,20 @@ impl Meetings {
         }
         open.came[rank as usize] = true;
         open.met.hosts += 1;
+        open.missing -= 1;
         Ok(self.close(meeting))
     }
 
     /// A host has ended its part, or is gone, and comes to no meeting any more; what it said counts. Meetings that waited for it alone, by their names.
     pub fn leave(&mut self, rank: u32) -> Vec<(String, Met)> {
         let Some(away) = self.away.get_mut(rank as usize) else { return Vec::new() };
-        *away = true;
+        if std::mem::replace(away, true) {
+            return Vec::new();
+        }
+        self.present -= 1;
+        for open in self.open.values_mut().filter(|open| !open.came[rank as usize]) {
+            open.missing -= 1;
+        }
         let names: Vec<String> = self.open.keys().cloned().collect();
         names.into_iter().filter_map(|name| self.close(&name).map(|met| (name, met))).collect()
     }
@@ -127,11 +139,11 @@ impl Meetings {
     pub fn begin_stage(&mut self, takes_part: impl Fn(u32) -> bool) {
         self.open.clear();
         (0..).zip(&mut self.away).for_each(|(rank, away)| *away = !takes_part(rank));
+        self.present = self.away.iter().filter(|&&away| !away).count();
     }
 
     fn close(&mut self, meeting: &str) -> Option<Met> {
-        let open = self.open.get(meeting)?;
-        let is_whole = open.came.iter().zip(&self.away).all(|(&came, &away)| came || away);
+        let is_whole = self.open.get(meeting)?.missing == 0;
         if is_whole { self.open.remove(meeting).map(|open| open.met) } else { None }
     }
 }

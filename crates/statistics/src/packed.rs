@@ -48,18 +48,29 @@ fn histograms_of(worker: &mut WorkerSamples) -> impl Iterator<Item = &mut Sparse
     classes.chain(parts).chain(worker.items.iter_mut()).chain(worker.lateness.iter_mut())
 }
 
-impl Pack for PhaseSamples {
+impl Pack for WorkerSamples {
     fn pack(&mut self, bytes: &mut Vec<u8>) {
-        for histogram in self.workers.iter_mut().flat_map(histograms_of) {
+        for histogram in histograms_of(self) {
             std::mem::take(histogram).write(bytes);
         }
+    }
+
+    fn unpack(&mut self, bytes: &mut &[u8]) -> Result<(), InvalidPacked> {
+        for histogram in histograms_of(self) {
+            *histogram = read_histogram(bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Pack for PhaseSamples {
+    fn pack(&mut self, bytes: &mut Vec<u8>) {
+        self.workers.iter_mut().for_each(|worker| worker.pack(bytes));
         pack_series(&mut self.series, bytes);
     }
 
     fn unpack(&mut self, bytes: &mut &[u8]) -> Result<(), InvalidPacked> {
-        for histogram in self.workers.iter_mut().flat_map(histograms_of) {
-            *histogram = read_histogram(bytes)?;
-        }
+        self.workers.iter_mut().try_for_each(|worker| worker.unpack(bytes))?;
         unpack_series(&mut self.series, bytes)
     }
 }

@@ -30,8 +30,8 @@ use crate::wire;
 use crate::wire::control_client::ControlClient;
 use crate::wire::handshake_client::HandshakeClient;
 
-/// Questions for the time when a host is connected.
-const PINGS: usize = 8;
+/// Questions for the time when a host is connected, and the most when it is looked at again.
+pub(super) const PINGS: usize = 8;
 
 /// Adds the session id to every call.
 #[derive(Clone)]
@@ -92,7 +92,7 @@ async fn attempt(host: &HostAddress, terms: &Terms) -> Result<Link, Error> {
     let mut calls = ControlClient::with_interceptor(channel, session)
         .max_decoding_message_size(RESULT_BYTES_MAX + ENVELOPE_BYTES)
         .max_encoding_message_size(PLAN_BYTES_MAX + ENVELOPE_BYTES);
-    let clock = read_clock(&mut calls).await.map_err(|status| called(host, "connect", &status))?;
+    let clock = read_clock(&mut calls, PINGS).await.map_err(|status| called(host, "connect", &status))?;
     Ok(Link { calls, clock })
 }
 
@@ -245,9 +245,10 @@ fn judge_hello(
     }
 }
 
-pub(crate) async fn read_clock(calls: &mut Calls) -> Result<ClockEstimate, Status> {
-    let mut exchanges = Vec::with_capacity(PINGS);
-    for _ in 0..PINGS {
+/// The clock at the other end, by so many questions.
+pub(crate) async fn read_clock(calls: &mut Calls, questions: usize) -> Result<ClockEstimate, Status> {
+    let mut exchanges = Vec::with_capacity(questions);
+    for _ in 0..questions {
         // The monotonic clock spans the way, so that a step of the other clock in between does not count as time. It is
         // read first: a pause between the two then lengthens the way and never hides in the offset.
         let (since, sent) = (Instant::now(), unix_ns());

@@ -1,4 +1,4 @@
-//! The side of the coordinator. It blocks its caller; the connections live on a thread of their own.
+//! The side of the coordinator. It blocks its caller; the connections live on threads of their own.
 
 pub(crate) mod connect;
 mod host;
@@ -31,6 +31,17 @@ const EVENTS: usize = 256;
 
 /// How long a clock that is looked at again may take.
 const CLOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Clocks that are looked at, at a time: questions that wait for each other here would look like a long way.
+const CLOCKS_MAX: usize = 64;
+
+/// Questions to all hosts in one look at their clocks, about, where each gets two at least: a start waits for them.
+const QUESTIONS_MAX: usize = 4096;
+const QUESTIONS_MIN: usize = 2;
+
+/// Hosts for which one thread carries the connections, and the most of such threads: connections that are not looked after for 5 s break.
+const HOSTS_BY_THREAD: usize = 512;
+const THREADS_MAX: usize = 4;
 
 /// Hosts that are connected at a time: a service puts out who does not prove itself in 10 s, which the handshakes of thousands at once can exceed.
 const CONNECTS_MAX: usize = 64;
@@ -82,7 +93,7 @@ impl Fleet {
         trust: Option<Arc<Trust>>,
     ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
+            .worker_threads((request.hosts.len() / HOSTS_BY_THREAD + 1).min(THREADS_MAX))
             .max_blocking_threads(16)
             .thread_name("fleet")
             .enable_all()
@@ -277,11 +288,19 @@ impl Fleet {
 
     /// Looks at the clocks of all hosts; none of those that do not answer.
     pub(crate) fn read_clocks(&self) -> Vec<Option<ClockEstimate>> {
-        let read = self.each(|host, mut link| async move {
-            let read = tokio::time::timeout(CLOCK_WAIT, connect::read_clock(&mut link.calls)).await;
-            let unread =
-                || Error::new(driver::ErrorKind::Run, "clock", "it was not read").with("host", &host);
-            read.map_err(|_| unread())?.map_err(|_| unread())
+        let turns = Arc::new(Semaphore::new(CLOCKS_MAX));
+        let questions = (QUESTIONS_MAX / self.len().max(1)).clamp(QUESTIONS_MIN, connect::PINGS);
+        let read = self.each(|host, mut link| {
+            let turns = Arc::clone(&turns);
+            async move {
+                // It is never closed.
+                let _turn = turns.acquire().await;
+                let read =
+                    tokio::time::timeout(CLOCK_WAIT, connect::read_clock(&mut link.calls, questions)).await;
+                let unread =
+                    || Error::new(driver::ErrorKind::Run, "clock", "it was not read").with("host", &host);
+                read.map_err(|_| unread())?.map_err(|_| unread())
+            }
         });
         read.into_iter().map(Result::ok).collect()
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use driver::{Error, ErrorKind};
 use serde_json::Value;
+use statistics::Pack as _;
 use tokio::sync::mpsc::Sender;
 
 use super::meeting::HostMeetings;
@@ -18,12 +19,14 @@ use super::patch;
 use crate::clock::unix_ns;
 use crate::limits::{GO_TIMEOUT, IDLE_TIMEOUT, RESULT_BYTES_MAX, START_DELAY_MAX};
 use crate::messages::{ProgressReport, Refusal, RefusalKind, line, read_json};
+use crate::packing::pack_part;
 use crate::server::{Lease, panic_text};
 use crate::wire;
 use crate::wire::from_host::Message as Said;
 
-/// How often a wait looks whether it has become pointless.
+/// How often a wait looks whether it has become pointless: at first, and when it lasts.
 const TICK: Duration = Duration::from_millis(20);
+const TICK_MAX: Duration = Duration::from_millis(200);
 
 /// Work of a process that takes part in runs of others. Called on ordinary threads.
 pub trait SessionHost: Send + Sync {
@@ -106,7 +109,7 @@ impl SessionLink {
     /// The run was stopped before, the leader is gone, or no start came within 15 minutes.
     pub fn start(&self, notes: Vec<String>) -> Result<(u64, u64), Error> {
         self.say(Said::Ready(wire::Ready { notes }))?;
-        let since = Instant::now();
+        let (since, mut tick) = (Instant::now(), TICK);
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::new(
@@ -115,7 +118,7 @@ impl SessionLink {
                     "the run was stopped before the stage began",
                 ));
             }
-            match self.told.recv_timeout(TICK) {
+            match self.told.recv_timeout(tick) {
                 Ok(Told::GoAt(start_unix_ns)) => {
                     let now = unix_ns();
                     let delay_ns = start_unix_ns.saturating_sub(now);
@@ -133,7 +136,7 @@ impl SessionLink {
                     let message = format!("the leader gave no start within {GO_TIMEOUT:?}");
                     return Err(Error::new(ErrorKind::Run, "start", message));
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => tick = (tick * 2).min(TICK_MAX),
             }
         }
     }
@@ -145,12 +148,9 @@ impl SessionLink {
             return;
         }
         // A report that is no JSON would only be missed on a screen.
-        let Ok(new) = serde_json::to_value(report) else { return };
+        let Some((new, histograms)) = value_of(report) else { return };
         let patch = patch::between(known, &new);
-        let said = Said::Progress(wire::Progress {
-            report: patch.to_string().into_bytes(),
-            ..wire::Progress::default()
-        });
+        let said = Said::Progress(wire::Progress { report: patch.to_string().into_bytes(), histograms });
         if self.said.try_send(said).is_ok() {
             (*shown, *known) = (Some(Instant::now()), new);
         }
@@ -160,17 +160,28 @@ impl SessionLink {
     ///
     /// # Errors
     /// The leader is gone, or the part is too large.
-    pub fn part(&self, part: &StagePart) -> Result<(), Error> {
-        let json = serde_json::to_vec(part).map_err(|error| {
+    pub fn part(&self, mut part: StagePart) -> Result<(), Error> {
+        let (json, histograms) = pack_part(&mut part).map_err(|error| {
             Error::new(ErrorKind::Run, "result", format!("it cannot be written as JSON: {error}"))
         })?;
-        if json.len() > RESULT_BYTES_MAX {
-            let message = format!("a part of it has {} bytes, at most {RESULT_BYTES_MAX} travel", json.len());
+        let bytes = json.len() + histograms.len();
+        if bytes > RESULT_BYTES_MAX {
+            let message = format!("a part of it has {bytes} bytes, at most {RESULT_BYTES_MAX} travel");
             return Err(Error::new(ErrorKind::Run, "result", message)
                 .remedy("ask for a longer interval or fewer threads"));
         }
-        self.say(Said::Part(wire::Part { part: json }))
+        self.say(Said::Part(wire::Part { part: json, histograms }))
     }
+}
+
+/// A report as JSON, and its histograms, packed.
+pub(super) fn value_of(report: &ProgressReport) -> Option<(Value, Vec<u8>)> {
+    let ProgressReport::Running(snapshot) = report else {
+        return Some((serde_json::to_value(report).ok()?, Vec::new()));
+    };
+    let (mut snapshot, mut histograms) = (snapshot.clone(), Vec::new());
+    snapshot.pack(&mut histograms);
+    Some((serde_json::to_value(ProgressReport::Running(snapshot)).ok()?, histograms))
 }
 
 /// Arguments of a session's thread.

@@ -27,6 +27,9 @@ const COMMANDS: usize = 64;
 /// How often interrupts and deadlines are looked at.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
+/// Time between two looks at all hosts, by host: a look takes about a hundredth of it.
+const LOOK_BY_HOST: Duration = Duration::from_micros(5);
+
 /// How long hosts may plan.
 const PLAN_WAIT: Duration = Duration::from_secs(120);
 
@@ -195,15 +198,26 @@ impl Sessions {
         &self.members[host].clocks
     }
 
-    /// Takes what hosts have said, and waits a tick for it.
+    /// Takes what hosts have said, and waits a tick for it. Looking at all of them after each word would take time that grows with their square.
     pub(super) fn hear(&mut self) {
-        let events = &mut self.events;
-        let first = self.fleet.block_on(async { tokio::time::timeout(TICK, events.recv()).await });
-        let mut next = first.ok().flatten();
+        let mut next = self.next_within(TICK);
+        let until = Instant::now() + LOOK_BY_HOST * u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         while let Some((host, event)) = next {
             self.take(host, event);
+            let left = until.saturating_duration_since(Instant::now());
+            if until.elapsed() > TICK {
+                return;
+            }
             next = self.events.try_recv().ok();
+            if next.is_none() && !left.is_zero() {
+                next = self.next_within(left);
+            }
         }
+    }
+
+    fn next_within(&mut self, limit: Duration) -> Option<(usize, Event)> {
+        let events = &mut self.events;
+        self.fleet.block_on(async { tokio::time::timeout(limit, events.recv()).await }).ok().flatten()
     }
 
     /// Takes what a host said. A host that has ended its stage, or is lost, is not waited for where the others meet.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use driver::{Error, ErrorKind};
+use serde::Deserialize as _;
 use serde_json::Value;
+use statistics::Pack as _;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -11,6 +14,7 @@ use super::patch;
 use crate::address::HostAddress;
 use crate::client::connect::{Link, chain};
 use crate::messages::{ProgressReport, Refusal, line, read_json};
+use crate::packing::unpack_part;
 use crate::wire;
 use crate::wire::from_host::Message as Said;
 use crate::wire::from_leader::Message as Asked;
@@ -135,27 +139,81 @@ fn spell(command: Command) -> Asked {
     }
 }
 
-fn understand(said: Said, shown: &mut Value) -> Result<Option<Event>, serde_json::Error> {
+fn understand(said: Said, shown: &mut Value) -> Result<Option<Event>, Error> {
+    let unreadable = |error: serde_json::Error| Error::new(ErrorKind::Run, "session", error.to_string());
     let lines = |lines: &[String]| lines.iter().map(|one| line(one)).collect();
     Ok(Some(match said {
-        Said::Planned(planned) => Event::Planned(read_json(planned.planned)?),
+        Said::Planned(planned) => Event::Planned(read_json(planned.planned).map_err(unreadable)?),
         Said::Refused(refused) => Event::Refused(Refusal::from_wire(&refused)),
         Said::Ready(ready) => Event::Ready(lines(&ready.notes)),
         Said::Progress(progress) => {
-            patch::apply(shown, read_json(progress.report)?);
-            match serde_json::from_value(shown.clone()) {
-                Ok(report) => Event::Progress(Box::new(report)),
+            patch::apply(shown, read_json(progress.report).map_err(unreadable)?);
+            match report_of(shown, &progress.histograms) {
+                Some(report) => Event::Progress(Box::new(report)),
                 // It would only be missed on a screen.
-                Err(_) => return Ok(None),
+                None => return Ok(None),
             }
         }
         Said::Meet(meet) => Event::Meet(meet.meeting, meet.said),
-        Said::Part(part) => Event::Part(Box::new(read_json(part.part)?)),
+        Said::Part(part) => Event::Part(Box::new(unpack_part(part.part, &part.histograms)?)),
         Said::StageEnd(end) => Event::StageEnd(end.failure.as_deref().map(line)),
         Said::Ended(ended) => Event::Ended(lines(&ended.left)),
     }))
 }
 
+/// The report that a host has shown up to now; none where it cannot be read.
+fn report_of(shown: &Value, mut histograms: &[u8]) -> Option<ProgressReport> {
+    let mut report = ProgressReport::deserialize(shown).ok()?;
+    if let ProgressReport::Running(snapshot) = &mut report {
+        snapshot.unpack(&mut histograms).ok()?;
+    }
+    Some(report)
+}
+
 fn message(asked: Asked) -> wire::FromLeader {
     wire::FromLeader { message: Some(asked) }
+}
+
+#[cfg(test)]
+mod tests {
+    use statistics::{Histogram, Snapshot, SparseHistogram};
+
+    use super::*;
+    use crate::session::host::value_of;
+
+    fn report(second: u64) -> ProgressReport {
+        let mut latency = Histogram::new();
+        latency.record_n(1000 * (1 + second), 7);
+        let latency = if second == 2 { SparseHistogram::default() } else { SparseHistogram::from(&latency) };
+        ProgressReport::Running(Snapshot { operations: second, latency, ..Snapshot::default() })
+    }
+
+    #[test]
+    fn reports_arrive_as_they_left() {
+        let (mut known, mut shown) = (Value::Null, Value::Null);
+        let preparing = ProgressReport::Preparing { what: "a file".to_owned(), done_fraction: 0.5 };
+        for sent in [preparing, report(0), report(1), report(2), report(3)] {
+            let (new, histograms) = value_of(&sent).expect("JSON");
+            let patch = patch::between(&known, &new).to_string();
+            assert!(!patch.contains("latency"), "{patch}");
+            known = new;
+            let said = Said::Progress(wire::Progress { report: patch.into_bytes(), histograms });
+            let heard = understand(said, &mut shown).expect("JSON");
+            assert!(matches!(heard, Some(Event::Progress(heard)) if *heard == sent));
+        }
+    }
+
+    #[test]
+    fn a_report_whose_histograms_cannot_be_read_is_missed_and_ends_nothing() {
+        let (new, _) = value_of(&report(0)).expect("JSON");
+        let said = wire::Progress { report: new.to_string().into_bytes(), histograms: vec![255; 3] };
+        let heard = understand(Said::Progress(said), &mut Value::Null);
+        assert!(matches!(heard, Ok(None)));
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_read_is_an_error() {
+        let said = Said::Part(wire::Part { part: b"{}".to_vec(), histograms: vec![1] });
+        assert!(understand(said, &mut Value::Null).is_err());
+    }
 }

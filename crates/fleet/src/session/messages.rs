@@ -17,6 +17,17 @@ use crate::wire;
 /// Workers whose samples travel in one message.
 const WORKERS_OF_PART: usize = 16;
 
+/// How often a host tells how far it is, at most, and how many such reports a leader takes a second.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+const REPORTS_PER_SECOND: u32 = 2000;
+
+/// How often each of so many hosts tells how far it is: once a second, and of more than 2,000 so that 2,000 a second come in, each once a minute at least.
+#[must_use]
+pub fn report_interval(hosts: usize) -> Duration {
+    let all = Duration::from_secs(1) * u32::try_from(hosts).unwrap_or(u32::MAX) / REPORTS_PER_SECOND;
+    all.clamp(REPORT_INTERVAL, PROGRESS_INTERVAL_MAX)
+}
+
 /// Request to a host to take part in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
@@ -160,6 +171,13 @@ impl StagePart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reports_of_many_hosts_come_less_often() {
+        for (hosts, seconds) in [(0, 1), (1, 1), (2000, 1), (4000, 2), (10_000, 5), (usize::MAX, 60)] {
+            assert_eq!(report_interval(hosts), Duration::from_secs(seconds), "{hosts} hosts");
+        }
+    }
 
     #[test]
     fn parts_make_the_phase_again() {

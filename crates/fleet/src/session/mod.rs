@@ -11,5 +11,5 @@ mod stage;
 pub use host::{HostSession, SessionHost, SessionLink};
 pub use leader::{SessionTerms, Sessions};
 pub use meeting::HostMeetings;
-pub use messages::{SessionRequest, StagePart};
+pub use messages::{SessionRequest, StagePart, report_interval};
 pub use stage::{HostStageEnd, SessionProgress, StageOutcome, StageRequest, StageTasks};

@@ -12,8 +12,10 @@ use super::link::Command;
 use crate::clock::{ClockEstimate, unix_ns};
 use crate::messages::ProgressReport;
 
-/// How often progress is shown, at most.
+/// How often progress is shown: of few hosts, and of any number at least. In between, showing takes one part of so many of the time.
 const SHOW_INTERVAL: Duration = Duration::from_millis(100);
+const SHOW_INTERVAL_MAX: Duration = Duration::from_secs(1);
+const SHOW_PARTS: u32 = 100;
 
 /// Room for the start to reach all hosts before it comes: in general, and by host.
 const LEAD: Duration = Duration::from_millis(10);
@@ -89,7 +91,8 @@ pub struct SessionProgress<'a> {
 }
 
 impl Sessions {
-    /// Runs a stage on all hosts that are still part of the run, and returns when each has ended. `observe` sees all of them about every 100 ms. When
+    /// Runs a stage on all hosts that are still part of the run, and returns when each has ended. `observe` sees all of them about every 100 ms, less often where it
+    /// takes long, and at least about once a second. When
     /// `interrupt` is raised they are told to stop, and what they measured until then is still brought home.
     ///
     /// # Errors
@@ -111,6 +114,7 @@ impl Sessions {
             tasks: request.tasks.bytes(self.members.len()),
             first_alone: request.first_alone,
             shown: None,
+            show_interval: SHOW_INTERVAL,
             start_unix_ns: None,
             stopped: None,
         };
@@ -156,6 +160,7 @@ struct Running {
     tasks: Vec<Option<Vec<u8>>>,
     first_alone: bool,
     shown: Option<Instant>,
+    show_interval: Duration,
     start_unix_ns: Option<u64>,
     /// Since when all were told to stop.
     stopped: Option<Instant>,
@@ -212,16 +217,17 @@ impl Running {
 
     /// Finds hosts that are silent, stops all where one has failed, and lets further ones get ready.
     fn look_after(&mut self, members: &mut [Member], goes_on: bool, is_interrupted: bool) {
+        let now = Instant::now();
+        let is_late = self.stopped.is_some_and(|stopped| now.duration_since(stopped) > COLLECT_WAIT);
         for member in members.iter_mut() {
             let limit = match member.state {
                 State::Preparing => SILENCE_PREPARING,
                 State::Running => SILENCE_RUNNING,
                 _ => continue,
             };
-            let is_late = self.stopped.is_some_and(|stopped| stopped.elapsed() > COLLECT_WAIT);
             if is_late {
                 member.lose(format!("run: {} brought no results within {COLLECT_WAIT:?}", member.address));
-            } else if member.heard.elapsed() > limit {
+            } else if now.duration_since(member.heard) > limit {
                 member.lose(format!("run: {} has been silent for {limit:?}", member.address));
             }
         }
@@ -261,10 +267,10 @@ impl Running {
     }
 
     fn show(&mut self, members: &[Member], observe: &mut dyn FnMut(&[SessionProgress<'_>])) {
-        if self.shown.is_some_and(|shown| shown.elapsed() < SHOW_INTERVAL) {
+        if self.shown.is_some_and(|shown| shown.elapsed() < self.show_interval) {
             return;
         }
-        self.shown = Some(Instant::now());
+        let began = Instant::now();
         let progress = members.iter().enumerate().map(|(host, member)| SessionProgress {
             host,
             report: member.report.as_ref(),
@@ -272,5 +278,7 @@ impl Running {
             failure: member.failure.as_deref(),
         });
         observe(&progress.collect::<Vec<_>>());
+        self.show_interval = (began.elapsed() * SHOW_PARTS).clamp(SHOW_INTERVAL, SHOW_INTERVAL_MAX);
+        self.shown = Some(Instant::now());
     }
 }

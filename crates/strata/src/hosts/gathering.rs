@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use driver::{Error, ErrorKind, Secret};
 use fleet::{
     ClockEstimate, ConnectRequest, Description, Fleet, HostAddress, ListedHost, SessionRequest, SessionTerms,
-    Sessions, Trust, listed_hosts, state_file,
+    Sessions, Trust, listed_hosts, report_interval, state_file,
 };
 use layer::masters::CONTROL_PORT;
 use layer::server::SharedStores;
@@ -21,6 +21,7 @@ use workload::shipped::ShippedSpec;
 use workload::spec::{OnHostFailure, Spec};
 
 use super::apart::{self, Apart, OwnSpecs};
+use super::descriptors;
 use super::launcher::{self, Crew};
 use super::local::LocalHosts;
 use super::messages::{PlannedPhase, read, written};
@@ -32,8 +33,6 @@ use crate::world::read_text;
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// Without a message of the leader for so long a host ends its part.
 const LEASE: Duration = Duration::from_secs(10);
-/// How often hosts tell how far they are.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Shortest time over which a drift is told.
 const DRIFT_SECONDS_MIN: f64 = 1.0;
 /// Uncertainty of a drift that is told, in parts per million.
@@ -162,11 +161,15 @@ fn listed(
 ) -> Result<(Listed, Option<Arc<Trust>>), Error> {
     if let Some(crew) = crew {
         let ranks = ranks.unwrap_or(u32::MAX).min(launcher::ranks());
-        return Ok((Listed::ranks(crew, used(specs, ranks as usize)? as u32)?, None));
+        let count = used(specs, ranks as usize)?;
+        descriptors::make_room(count, 1)?;
+        return Ok((Listed::ranks(crew, count as u32)?, None));
     }
     let mut hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
     let trust = trust(&first.fingerprints, &hosts)?;
     hosts.truncate(used(specs, hosts.len())?);
+    let started = hosts.iter().filter(|host| matches!(host, ListedHost::Local(_))).count();
+    descriptors::make_room(hosts.len(), started)?;
     Ok((Listed::of(&hosts)?, trust))
 }
 
@@ -355,7 +358,7 @@ fn request(
         hosts: hosts as u32,
         leader: format!("{name}, process {}", std::process::id()),
         lease: LEASE,
-        progress_interval: PROGRESS_INTERVAL,
+        progress_interval: report_interval(hosts),
     })
 }
 

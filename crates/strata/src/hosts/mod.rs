@@ -1,6 +1,7 @@
 //! A run that several hosts carry out together (`--hosts`): this process leads it. It plans nothing itself; it collects, merges and writes the record.
 
 mod apart;
+mod descriptors;
 mod gather;
 mod gathering;
 pub(crate) mod launcher;

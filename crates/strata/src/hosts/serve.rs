@@ -213,7 +213,9 @@ impl HostSession for PartOfRun {
                 self.done.push(planned.phase.plan);
             }
             let details = written(PhaseDetails::of(&outcome, observations, scheduled_ns))?;
-            StagePart::split(number, outcome.samples, details).iter().try_for_each(|part| link.part(part))?;
+            StagePart::split(number, outcome.samples, details)
+                .into_iter()
+                .try_for_each(|part| link.part(part))?;
         }
         Ok(())
     }

@@ -428,3 +428,19 @@ fn hosts_that_cannot_take_part_are_named_before_anything_is_touched() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("local:0") && scratch.names().is_empty(), "{}", refused.stderr);
 }
+
+#[test]
+fn more_hosts_than_open_files_are_refused_with_the_limit_to_raise() {
+    let scratch = Scratch::new();
+    let hosts = "127.0.1.[1-200]:9";
+    let script = format!("ulimit -n 100; exec \"$0\" media null: -s 1m --op write --hosts {hosts}");
+    let strata = env!("CARGO_BIN_EXE_strata");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, strata]).current_dir(scratch.path());
+    let ended = command.env("XDG_STATE_HOME", state_of(scratch.path())).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    for part in ["200 hosts need 264 open files", "hard_limit=100", "ulimit -Hn"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

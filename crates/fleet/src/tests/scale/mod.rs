@@ -3,11 +3,13 @@
 //! `cargo test --profile quick -p fleet scale -- --nocapture` measures; `bench/fleet.py` does so for several numbers of hosts. The services are in
 //! processes of their own, so that memory and processor time of this one are the coordinator's.
 
+mod sessions;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use driver::Error;
@@ -16,11 +18,13 @@ use statistics::{
     WorkerSamples, WorkerSnapshot, by_origin,
 };
 
+use sessions::Host;
+
 use super::{PATIENCE, SCHEMA};
 use crate::server::Threads;
 use crate::{
     Agent, ConnectRequest, ControlRequest, ControlServer, Description, Fleet, HostEnd, OnRefusal,
-    OutcomeMessage, PlanMessage, Prepared, ProgressReport, RunPolicy, ServerOptions, StartGate,
+    OutcomeMessage, PlanMessage, Prepared, ProgressReport, RunPolicy, ServerOptions, SessionHost, StartGate,
 };
 
 /// Services of one process: three descriptors each.
@@ -34,8 +38,14 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Latencies as a drive has them: 200 values over two powers of two, and a tail.
+/// Latencies as a drive has them, one of a few that are made once: services are many, and must not be busier than what they simulate.
 fn latency(seed: u64) -> SparseHistogram {
+    static ALL: LazyLock<Vec<SparseHistogram>> = LazyLock::new(|| (0..64).map(made_latency).collect());
+    ALL[(seed % 64) as usize].clone()
+}
+
+/// 200 values over two powers of two, and a tail.
+fn made_latency(seed: u64) -> SparseHistogram {
     let mut histogram = Histogram::new();
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     for at in 0..200 {
@@ -94,6 +104,25 @@ impl Agent for Drive {
     fn prepare(&self, _: PlanMessage, _: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
         Ok(Box::new(Drive(self.0)))
     }
+
+    fn host(&self) -> Option<Arc<dyn SessionHost>> {
+        Some(Arc::new(Host(self.0)))
+    }
+}
+
+/// Progress of a host at some second.
+fn snapshot(host: u64, second: u64) -> Snapshot {
+    let worker = WorkerSnapshot { operations: 250 * second, running: true, ..WorkerSnapshot::default() };
+    Snapshot {
+        phase: "read".to_owned(),
+        classes: vec!["read".to_owned()],
+        operations: 1000 * second,
+        operations_per_second: vec![1000.0],
+        bytes_per_second: vec![4_096_000.0],
+        latency: latency(host ^ second),
+        workers: vec![worker; WORKERS],
+        ..Snapshot::default()
+    }
 }
 
 impl Prepared for Drive {
@@ -105,17 +134,11 @@ impl Prepared for Drive {
     ) -> Result<OutcomeMessage, Error> {
         gate.wait(Vec::new())?;
         let until = Instant::now() + Duration::from_secs(number("STRATA_SCALE_SECONDS", 2) as u64);
-        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            let worker = WorkerSnapshot { operations: 1, running: true, ..WorkerSnapshot::default() };
-            observe(ProgressReport::Running(Snapshot {
-                phase: "read".to_owned(),
-                classes: vec!["read".to_owned()],
-                operations_per_second: vec![1000.0],
-                bytes_per_second: vec![4_096_000.0],
-                latency: latency(self.0),
-                workers: vec![worker; WORKERS],
-                ..Snapshot::default()
-            }));
+        for second in 0.. {
+            if Instant::now() >= until || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            observe(ProgressReport::Running(snapshot(self.0, second)));
             std::thread::sleep(Duration::from_secs(1).min(until.saturating_duration_since(Instant::now())));
         }
         Ok(OutcomeMessage { samples: vec![samples(self.0)], ..OutcomeMessage::default() })
@@ -143,7 +166,7 @@ fn serve() {
                 secret: super::secret("the token of all"),
                 tls: false,
                 agent: Arc::new(Drive(host as u64)),
-                log: Arc::new(|line: &str| eprintln!("{line}")),
+                log: Arc::new(|_: &str| {}),
             };
             let threads = Threads::Shared(runtime.handle().clone());
             ControlServer::start_on(threads, request, ServerOptions::default()).expect("it starts")
@@ -173,6 +196,8 @@ fn start_services(count: usize) -> (Vec<Child>, Vec<SocketAddr>) {
         let line = lines
             .find_map(|line| line.ok()?.strip_prefix("serving ").map(str::to_owned))
             .expect("its addresses");
+        // A test that takes a minute says so, and would end where nobody reads that.
+        std::thread::spawn(move || lines.for_each(drop));
         addresses.extend(line.split(',').map(|address| address.parse::<SocketAddr>().expect("an address")));
         children.push(child);
     }
@@ -181,19 +206,30 @@ fn start_services(count: usize) -> (Vec<Child>, Vec<SocketAddr>) {
 
 /// Processor time of this process, and the most memory that it had.
 fn own_cost() -> (Duration, u64) {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("procfs");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
-    let ticks = |at: usize| fields[at].parse::<u64>().expect("ticks");
-    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().expect("kB");
-    (Duration::from_millis((ticks(11) + ticks(12)) * 10), peak_kib << 10)
+    (cpu_of("self"), memory("VmHWM:"))
 }
 
-/// Bytes that came in on this machine's loopback.
+/// Processor time of a process: its number, or `self`.
+fn cpu_of(process: &str) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("procfs");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().expect("ticks");
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
+}
+
+/// Memory of this process, in bytes: a line of its status.
+fn memory(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("kB");
+    kib << 10
+}
+
+/// Bytes that came in on the loopback of this network namespace.
 fn loopback_bytes() -> u64 {
-    let text = std::fs::read_to_string("/sys/class/net/lo/statistics/rx_bytes").unwrap_or_default();
-    text.trim().parse().unwrap_or(0)
+    let text = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("lo:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 #[test]
