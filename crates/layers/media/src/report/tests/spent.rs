@@ -3,7 +3,6 @@
 use layer::observations::DeviceActivity;
 use report::record::PhaseRecord;
 use report::sample::{self, DRIVE};
-use report::view::View as _;
 
 use super::{made, phase, plan};
 
