@@ -39,6 +39,8 @@ pub enum AuditEvent {
         what: String,
         /// Roots that it is held to.
         roots: Vec<String>,
+        /// Whether the kernel holds the process to them.
+        confined: bool,
     },
     /// A run ended.
     Ended {

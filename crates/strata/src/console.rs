@@ -62,7 +62,7 @@ impl Console for Terminal<'_> {
     }
 
     fn host(&self) -> Arc<dyn fleet::SessionHost> {
-        Arc::new(ThisHost { policy: Some(ServicePolicy::default()) })
+        Arc::new(ThisHost { policy: Some(ServicePolicy::default()), confinement: None })
     }
 
     fn draw_seed(&self) -> u64 {

@@ -258,7 +258,7 @@ pub(crate) fn directories() -> Vec<PathBuf> {
 }
 
 /// The first of them that can be written by this user, and by nobody else.
-fn directory_to_write() -> Result<PathBuf, Error> {
+pub(crate) fn directory_to_write() -> Result<PathBuf, Error> {
     let mut last = None;
     for directory in directories() {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);

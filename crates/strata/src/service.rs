@@ -1,13 +1,13 @@
 //! `strata service`: a process that takes part in runs that others lead.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 
 use clap::ArgMatches;
-use driver::{Error, Secret};
+use driver::{Error, ErrorKind, Secret};
 use fleet::{
     Agent, Audit, Certificate, ControlRequest, ControlServer, Description, PlanMessage, Prepared, Role,
     ServerOptions, SessionHost, state_file,
@@ -15,8 +15,9 @@ use fleet::{
 use host::Environment;
 use layer::command::{arguments, fill};
 use layer::masters::CONTROL_PORT;
-use layer::{NetworkPolicy, SCHEMA_VERSION, ServicePolicy, secret};
-use workload::options::value::{above_zero, count, words};
+use layer::{ConfinedPaths, Confinement, NetworkPolicy, SCHEMA_VERSION, ServicePolicy, secret};
+use workload::engine::Feature;
+use workload::options::value::{above_zero, count, feature, words};
 use workload::options::{Group, OptionDef, path, switch};
 
 use crate::hosts::ThisHost;
@@ -25,6 +26,10 @@ use crate::output::{print, tell};
 
 /// Word before the address in the first line.
 pub(crate) const CONTROL_LINE: &str = "control ";
+
+/// Why a service is not confined.
+const CANNOT_CONFINE: &str =
+    "this kernel cannot confine a service (Landlock of Linux 6.2 or newer is missing or switched off)";
 
 /// Options of a service.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +45,7 @@ pub(crate) struct ServiceSpec {
     network: NetworkPolicy,
     threads_max: Option<u32>,
     time_ns_max: Option<u64>,
+    confine: Feature,
     until_stdin_closes: bool,
 }
 
@@ -139,6 +145,19 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
     OptionDef {
         group: Group::Run,
         ..OptionDef::new(
+            "confine",
+            "auto|on|off",
+            "auto: where the kernel can",
+            "Have the kernel refuse all paths but those below the roots (Landlock); on: start only where it can",
+            |spec: &mut ServiceSpec, text| {
+                spec.confine = feature("confine", text)?;
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
             "allow-destroy",
             "",
             "off",
@@ -230,6 +249,27 @@ impl ServiceSpec {
         Ok(policy)
     }
 
+    /// Has the kernel hold this process to the paths of the policy and to its own. None where that is not wanted, or the kernel cannot.
+    fn confinement(&self, policy: &ServicePolicy) -> Result<Option<Confinement>, Error> {
+        if self.confine == Feature::Off {
+            return Ok(None);
+        }
+        // Without one there are no manifests, and runs that would need one are refused.
+        let state = crate::manifest::directory_to_write().ok();
+        let audit = self.audit.as_deref().map(|file| match file.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
+            _ => Path::new("."),
+        });
+        let paths = ConfinedPaths { roots: policy.roots(), state: state.as_deref(), audit };
+        match Confinement::begin(paths)? {
+            None if self.confine == Feature::On => {
+                Err(Error::new(ErrorKind::Unsupported, "service", CANNOT_CONFINE)
+                    .remedy("leave out --confine on: paths are then checked by name alone"))
+            }
+            found => Ok(found),
+        }
+    }
+
     /// The certificate of its TLS; none where there is no token, and so no TLS.
     fn certificate(&self, has_secret: bool) -> Result<Option<Certificate>, Error> {
         match (&self.certificate, &self.key) {
@@ -250,7 +290,11 @@ impl ServiceSpec {
 }
 
 /// Words of the first line between the version and the address.
-fn terms(policy: Option<&ServicePolicy>, certificate: Option<&Certificate>) -> String {
+fn terms(
+    policy: Option<&ServicePolicy>,
+    confinement: Option<&Confinement>,
+    certificate: Option<&Certificate>,
+) -> String {
     let mut text = String::new();
     match policy {
         None => {}
@@ -260,6 +304,9 @@ fn terms(policy: Option<&ServicePolicy>, certificate: Option<&Certificate>) -> S
                 policy.roots().iter().map(|root| units::label_of(root.as_os_str())).collect();
             text += &format!("paths below {}, ", roots.join(" and "));
         }
+    }
+    if policy.is_some() {
+        text += if confinement.is_some() { "confined, " } else { "not confined, " };
     }
     if let Some(certificate) = certificate {
         text += &format!("certificate {}, ", certificate.fingerprint());
@@ -281,9 +328,14 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     };
     let certificate = if is_local { None } else { spec.certificate(secret.is_some())? };
     let audit = spec.audit.as_deref().map(|path| Audit::file(path, Audit::BYTES_MAX_DEFAULT)).transpose()?;
+    // What is confined are threads that begin afterwards.
+    let confinement = policy.as_ref().map(|policy| spec.confinement(policy)).transpose()?.flatten();
+    if policy.is_some() && confinement.is_none() && spec.confine == Feature::Auto {
+        tell(format_args!("service: {CANNOT_CONFINE}: paths are checked by name alone"));
+    }
     let ending = lifetime::begin(spec.until_stdin_closes)?;
-    let first_line = terms(policy.as_ref(), certificate.as_ref());
-    let agent = ServiceAgent::new(policy, ending.sender.clone());
+    let first_line = terms(policy.as_ref(), confinement.as_ref(), certificate.as_ref());
+    let agent = ServiceAgent::new(policy, confinement, ending.sender.clone());
     let log = move |line: &str| {
         // The leader tells what becomes of its own processes.
         if !is_local {
@@ -325,8 +377,12 @@ pub(crate) struct ServiceAgent {
 
 impl ServiceAgent {
     /// A process with this policy, or with none where the leader's user has started it for the run alone; `end` takes why it is told to end.
-    pub(crate) fn new(policy: Option<ServicePolicy>, end: Sender<String>) -> Self {
-        Self { host: Arc::new(ThisHost { policy }), end }
+    pub(crate) fn new(
+        policy: Option<ServicePolicy>,
+        confinement: Option<Confinement>,
+        end: Sender<String>,
+    ) -> Self {
+        Self { host: Arc::new(ThisHost { policy, confinement }), end }
     }
 }
 

@@ -14,6 +14,7 @@ mod faulty;
 pub mod gpu;
 mod layer;
 mod load;
+mod no_landlock;
 mod operation;
 #[cfg(feature = "s3")]
 pub mod s3;
@@ -31,6 +32,7 @@ pub use directory_fs::DirectoryFileSystem;
 pub use faulty::{Fault, FaultyDriver};
 pub use layer::assert_every_driver_file_is_registered;
 pub use load::{closed_load, open_load};
+pub use no_landlock::without_landlock;
 pub use operation::{InstantDriver, TestOp, TestSource};
 pub use service::Service;
 pub use simulated::{SimulatedDriver, SimulatedTarget};

@@ -164,7 +164,9 @@ impl ControlService {
         };
         match begun {
             Ok(()) => {
-                note(AuditEvent::Began { run: run.clone(), what, roots: self.agent.roots() });
+                let roots = self.agent.roots();
+                // A service, which alone is confined, takes no jobs.
+                note(AuditEvent::Began { run: run.clone(), what, roots, confined: false });
                 let failure =
                     self.relay(peer, Relay { inbound, outbound, events, go: Some(go_sender), stop }).await;
                 note(AuditEvent::Ended { run, failure });

@@ -54,8 +54,12 @@ impl ControlService {
             self.log.say(&format!("control: {peer} begins {name}"));
             let link = SessionLink::new(said, commands, Arc::clone(&stop), request.progress_interval);
             let limit = request.lease;
-            let began =
-                AuditEvent::Began { run: line(&name), what: line(&host.what(&request)), roots: host.roots() };
+            let began = AuditEvent::Began {
+                run: line(&name),
+                what: line(&host.what(&request)),
+                roots: host.roots(),
+                confined: host.is_confined(),
+            };
             SessionJob { host, request, peer, link, meetings: shared, lease }
                 .spawn()
                 .map(|()| (limit, name, began))

@@ -38,6 +38,11 @@ pub trait SessionHost: Send + Sync {
         Vec::new()
     }
 
+    /// Whether the kernel holds this process to the roots, for the audit log.
+    fn is_confined(&self) -> bool {
+        false
+    }
+
     /// Plans a run; nothing is touched yet. `stop` is raised when the run shall end after what is in flight, or its leader is gone. The whole
     /// session stays on the calling thread. In its stages the host meets the others by `meetings`.
     ///

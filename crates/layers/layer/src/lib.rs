@@ -2,6 +2,7 @@
 
 mod cache;
 pub mod command;
+mod confinement;
 mod device;
 pub mod hosts;
 mod identity;
@@ -26,6 +27,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use cache::CacheBefore;
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
+pub use confinement::{ConfinedPaths, Confinement};
 pub use device::device_activity;
 pub use hosts::{HostLink, Hosts, Meeting, Met, Together};
 pub use identity::{FileIdentity, MARK, MadeFile, identity_of};

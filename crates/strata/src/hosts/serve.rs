@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Clock as _, Error, HostClock};
 use fleet::{HostMeetings, HostSession, ProgressReport, SessionHost, SessionLink, SessionRequest, StagePart};
-use layer::{HostLink, Hosts, Met, Seen, ServicePolicy, StageContext};
+use layer::{Confinement, HostLink, Hosts, Met, Seen, ServicePolicy, StageContext};
 use runner::NoReports;
 use serde_json::Value;
 use workload::plan::{HostPlace, PhasePlan};
@@ -22,9 +22,16 @@ use crate::session;
 pub(crate) struct ThisHost {
     /// Rules for leaders; none: they may do all that its user may.
     pub(crate) policy: Option<ServicePolicy>,
+    /// Paths that the kernel holds this process to; none: it is free.
+    pub(crate) confinement: Option<Confinement>,
 }
 
 impl ThisHost {
+    /// An error with what the kernel holds this process to, where it may come from that.
+    fn explained(&self, error: Error) -> Error {
+        explained(self.confinement.as_ref(), error)
+    }
+
     /// The specs of a run, with the place of this host. What the policy refuses is refused before an option is read: some read files.
     fn specs_of(&self, request: &SessionRequest) -> Result<Vec<Spec>, Error> {
         let shipped: Vec<ShippedSpec> = shipped(request)?;
@@ -40,6 +47,13 @@ impl ThisHost {
         let specs = shipped.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         self.policy.iter().try_for_each(|policy| policy.check(&specs))?;
         Ok(specs)
+    }
+}
+
+fn explained(confinement: Option<&Confinement>, error: Error) -> Error {
+    match confinement {
+        Some(confinement) => confinement.explained(error),
+        None => error,
     }
 }
 
@@ -78,6 +92,10 @@ impl SessionHost for ThisHost {
         roots.map(|root| units::label_of(root.as_os_str())).collect()
     }
 
+    fn is_confined(&self) -> bool {
+        self.confinement.is_some()
+    }
+
     fn begin(
         &self,
         request: &SessionRequest,
@@ -88,7 +106,8 @@ impl SessionHost for ThisHost {
         let specs = self.specs_of(request)?;
         let is_alone = specs.iter().all(|spec| spec.host.is_some());
         let hosts = (!is_alone).then(|| hosts_of(request, meetings));
-        let (programme, layers) = planning::plan_until(&specs, request.seed, stop, hosts)?;
+        let (programme, layers) =
+            planning::plan_until(&specs, request.seed, stop, hosts).map_err(|error| self.explained(error))?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
             return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
                 .with("phase", planned.plan.name())
@@ -110,6 +129,7 @@ impl SessionHost for ThisHost {
             done: Vec::new(),
             told: 0,
             stop: Arc::clone(stop),
+            confinement: self.confinement.clone(),
         }))
     }
 }
@@ -139,6 +159,7 @@ struct PartOfRun {
     /// So many phases the leader has said to be done so far.
     told: usize,
     stop: Arc<AtomicBool>,
+    confinement: Option<Confinement>,
 }
 
 impl PartOfRun {
@@ -203,9 +224,11 @@ impl HostSession for PartOfRun {
         let StageAsked { number, steps, done } = read(stage)?;
         self.learn(&done);
         let stage = steps.iter().map(|step| self.planned(step)).collect::<Result<Vec<_>, Error>>()?;
-        let (scheduled_ns, seen) = self.run((&stage, number), link)?;
+        let ran = self.run((&stage, number), link);
+        let (scheduled_ns, seen) = ran.map_err(|error| explained(self.confinement.as_ref(), error))?;
         for (number, (planned, seen)) in stage.into_iter().zip(seen).enumerate() {
-            let (outcome, observations) = layer::profile::added(&planned.phase.plan, seen);
+            let (mut outcome, observations) = layer::profile::added(&planned.phase.plan, seen);
+            self.confinement.iter().for_each(|confinement| confinement.explain(&mut outcome));
             let mut workers = outcome.samples.workers.iter();
             let is_whole = outcome.failure.is_none()
                 && workers.all(|worker| worker.classes.iter().all(|class| class.errors == 0));
@@ -223,7 +246,8 @@ impl HostSession for PartOfRun {
     fn end(&mut self) -> Vec<String> {
         let mut left = Vec::new();
         for (_, run) in self.layers.runs.all() {
-            left.extend(run.end().err().map(|error| match self.layers.manifest.path() {
+            let ended = run.end().map_err(|error| explained(self.confinement.as_ref(), error));
+            left.extend(ended.err().map(|error| match self.layers.manifest.path() {
                 Some(path) => error.remedy(crate::signals::command(&path)).to_string(),
                 None => error.to_string(),
             }));

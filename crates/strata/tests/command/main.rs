@@ -91,6 +91,7 @@ mod s3_parts;
 mod safety;
 mod seeds_network;
 mod service;
+mod service_confined;
 mod shared_stores;
 mod side_by_side;
 mod signals;

@@ -165,7 +165,7 @@ fn start(
     end: &std::sync::mpsc::Sender<String>,
 ) -> Result<ControlServer, Error> {
     let start = |listen: &String| {
-        let agent = ServiceAgent::new(None, end.clone());
+        let agent = ServiceAgent::new(None, None, end.clone());
         ControlServer::start(ControlRequest {
             listen: listen.clone(),
             secret: Some(secret.clone()),
