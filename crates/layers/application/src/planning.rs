@@ -87,6 +87,20 @@ pub(crate) fn ship(spec: &mut Spec) {
     spec.said.change("on", |on| beside::make_absolute(on, is_only));
 }
 
+/// Targets of a spec, those of `--on` too, without the name of the application; and the files that describe it, where it is no built-in one.
+pub(crate) fn reached(spec: &Spec) -> Vec<String> {
+    let own = spec::of(spec);
+    let is_named = usize::from(own.app.is_none() && !spec.targets.is_empty());
+    let (names, targets) = spec.targets.split_at(is_named);
+    let descriptions = names.iter().chain(&own.app).filter(|name| builtin::is_path(name));
+    let settings = own.settings.iter().filter(|(name, value)| name == "workload" && dlio::is_path(value));
+    let workloads = settings.map(|(_, value)| value);
+    // Those that cannot be read are asked about as they are, and so refused.
+    let beside = beside::targets(&own.on)
+        .map_or_else(|_| own.on.clone(), |read| read.into_iter().map(|one| one.target).collect());
+    targets.iter().chain(descriptions).chain(workloads).cloned().chain(beside).collect()
+}
+
 /// Has a spec say that the hosts of a run share its target: each writes parts of what all read.
 ///
 /// # Errors

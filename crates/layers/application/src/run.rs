@@ -63,6 +63,10 @@ impl Measured for Applications {
         paths.map(|path| path_of(path).into_owned()).collect()
     }
 
+    fn reached(&self, spec: &Spec) -> Vec<String> {
+        planning::reached(spec)
+    }
+
     fn ship(&self, spec: &mut Spec) {
         planning::ship(spec);
     }

@@ -200,6 +200,12 @@ pub trait Measured: Sync {
         Vec::new()
     }
 
+    /// Targets and files that runs of a spec reach: a service asks its policy about each before anything is read. All of its targets, unless a
+    /// layer has words of another kind among them, or names targets and files by options whose values are of several kinds.
+    fn reached(&self, spec: &Spec) -> Vec<String> {
+        spec.targets.clone()
+    }
+
     /// Makes the relative paths of a spec absolute, before it goes to hosts with working directories of their own.
     fn ship(&self, spec: &mut Spec) {
         spec.targets.iter_mut().for_each(crate::places::make_absolute);

@@ -123,12 +123,13 @@ impl ServicePolicy {
             if spec.destroy_data && !self.allow_destroy {
                 return Err(no_destroy());
             }
-            spec.targets.iter().try_for_each(|target| self.check_target(target))?;
+            let layer = find(spec.layer.name)?;
+            layer.reached(spec).iter().try_for_each(|target| self.check_target(target))?;
             self.check_group(spec)?;
             spec.clients.iter().try_for_each(|master| self.check_network(master))?;
             spec.token_file.iter().try_for_each(|path| self.check_path(path))?;
             // Relative ones are targets that were looked at above.
-            let named = find(spec.layer.name)?.paths(spec);
+            let named = layer.paths(spec);
             named.iter().filter(|path| path.is_absolute()).try_for_each(|path| self.check_path(path))?;
         }
         Ok(())

@@ -98,6 +98,46 @@ fn specs_of_all_layers_are_held_to_the_roots() {
 }
 
 #[test]
+fn applications_are_held_to_the_roots_by_targets_and_descriptions() {
+    let policy = policy();
+    let inside = std::env::temp_dir().display().to_string();
+    let check = |targets: &[&str], options: &[(&str, &str)]| {
+        let mut spec = Spec::of_layer("application").expect("a layer");
+        spec.targets = targets.iter().map(|target| target.replace('@', &inside)).collect();
+        for (name, value) in options {
+            workload::options::apply(&mut spec, name, &value.replace('@', &inside)).expect("read");
+        }
+        policy.check(&[spec])
+    };
+    for (targets, options) in [
+        (&["vpic", "@/x"][..], &[][..]),
+        (&["fdb-hammer", "vos:@/x"], &[]),
+        (&["@/own.toml", "@/x"], &[]),
+        (&["@/x"], &[("app", "vpic")]),
+        (&["dlio", "@/x"], &[("set", "workload=unet3d")]),
+        (&["dlio", "@/x"], &[("set", "workload=@/own.yaml")]),
+        (&["vpic"], &[("on", "a:@/x,b:@/y")]),
+        (&["vpic", "null:"], &[]),
+    ] {
+        check(targets, options).unwrap_or_else(|error| panic!("{targets:?} {options:?}: {error}"));
+    }
+    for (targets, options) in [
+        (&["vpic", "/etc/x"][..], &[][..]),
+        (&["fdb-hammer", "vos:/etc/x"], &[]),
+        (&["/etc/own.toml", "@/x"], &[]),
+        (&["own.toml", "@/x"], &[]),
+        (&["@/x"], &[("app", "/etc/passwd")]),
+        (&["dlio", "@/x"], &[("set", "workload=/etc/own.yaml")]),
+        (&["vpic"], &[("on", "a:@/x,b:/etc/y")]),
+        (&["vpic"], &[("on", "@/x,s3://bucket")]),
+        (&["vpic", "s3://bucket"], &[]),
+    ] {
+        let refused = check(targets, options).expect_err(targets[0]);
+        assert_eq!(refused.exit_code(), 2, "{targets:?} {options:?}: {refused}");
+    }
+}
+
+#[test]
 fn plans_take_no_more_than_the_service_gives() {
     registry::register();
     let plan = report::sample::plan(&report::sample::DRIVE);

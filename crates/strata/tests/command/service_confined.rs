@@ -195,7 +195,7 @@ fn loads_below_a_root_run_as_without() {
         return;
     }
     let hosts = format!("--hosts {}", service.address);
-    let made = scratch.run(&at(&scratch, "pool create vos:@/open/store --scm 64m"));
+    let made = scratch.run(&at(&scratch, "pool create vos:@/open/store --scm 256m"));
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     let drivers = ["psync", "libaio", "io_uring", "mmap"];
     let media = drivers.map(|driver| {
@@ -204,6 +204,9 @@ fn loads_below_a_root_run_as_without() {
     let others = [
         "fs open/tree --op mkdir,dir-rename,rmdir,mknod,write,read,stat,rename,link,symlink,truncate,xattr,readdir,find,unlink --files 8 --file-size 8k",
         "object vos:@/open/pool --op put,get -s 4k --count 16",
+        "app vpic @/open/part --scale 1/100000",
+        "app checkpoint @/open/part --set size=1m",
+        "app fdb-hammer vos:@/open/store --steps 1",
         "fs dfs+vos:@/open/store --op create,write,read,unlink --files 8 --file-size 8k",
     ];
     for words in media.iter().map(String::as_str).chain(others) {
