@@ -42,8 +42,9 @@ impl Site {
         (last_class(&record), ended.stdout + &ended.stderr)
     }
 
+    /// With the parts timed, and latencies of all operations: what warms up is cut from latencies alone.
     fn split(&self, words: &str) -> (Value, String) {
-        self.measure(&self.address, &format!("{words} --split-latency"))
+        self.measure(&self.address, &format!("{words} --split-latency --warmup none"))
     }
 }
 
