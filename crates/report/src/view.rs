@@ -2,6 +2,8 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use statistics::ClassSummary;
+
 use crate::chart::Chart;
 use crate::doubts::{Evidence, Kind};
 use crate::page::Page;
@@ -87,9 +89,9 @@ pub trait View: Sync {
         true
     }
 
-    /// Where the operations of a phase spent their time, in words, where its driver told parts of it apart.
-    fn spent(&self, _phase: &PhaseRecord) -> Option<String> {
-        None
+    /// Where the operations of a phase spent their time, in words by class, for classes of which parts of it were told apart.
+    fn spent<'a>(&self, _phase: &'a PhaseRecord) -> Vec<(&'a ClassSummary, String)> {
+        Vec::new()
     }
 
     /// Remedies for a row of a stack of its own, the most promising first; nothing that the plan of the row has already.

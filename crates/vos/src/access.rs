@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 use super::flush::Flusher;
 use super::storage_target::{Access, file_error};
 
-const TMPFS_MAGIC: i64 = 0x0102_1994;
+pub(super) const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 const HUGETLBFS_MAGIC: i64 = 0x9584_58f6;
 /// `STATX_ATTR_DAX`.

@@ -170,7 +170,7 @@ impl Pool {
 }
 
 fn failed(message: &'static str, error: StoreError) -> Error {
-    Error::system("container", message, std::io::Error::from_raw_os_error(error.errno()))
+    Error::system("container", message, error)
 }
 
 fn no_container(label: &str) -> Error {

@@ -71,3 +71,10 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// The error of the operating system that its errno stands for.
+impl From<StoreError> for std::io::Error {
+    fn from(error: StoreError) -> Self {
+        Self::from_raw_os_error(error.errno())
+    }
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use driver::{Error, ErrorKind};
 use serde_json::Value;
-use statistics::PhaseSamples;
+use statistics::{HostRole, MasterReport, PhaseSamples};
 
 use super::leader::{Member, Sessions, State};
 use super::link::Command;
@@ -88,6 +88,19 @@ pub struct SessionProgress<'a> {
     pub has_ended: bool,
     /// Why it is no longer part of the run: one line.
     pub failure: Option<&'a str>,
+}
+
+impl<'a> SessionProgress<'a> {
+    /// The same as a report on a host that drives load, under this label.
+    #[must_use]
+    pub fn labelled(&self, label: &'a str) -> MasterReport<'a> {
+        let snapshot = match self.report {
+            Some(ProgressReport::Running(snapshot)) => Some(snapshot),
+            _ => None,
+        };
+        let (has_ended, failure) = (self.has_ended, self.failure);
+        MasterReport { label, role: HostRole::Client, snapshot, has_ended, failure }
+    }
 }
 
 impl Sessions {

@@ -85,7 +85,6 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let directory = label_of(request.beside("-names").as_os_str());
     let store = request.served(StackServed::POOL).map(|pool| format!("dfs+vos:{pool}"));
     let mounted = request.served(MOUNT_SERVED).map(str::to_owned);
-    let mounted_file = request.served(MOUNT_SERVED).map(|directory| format!("{directory}/data"));
     let target = |served: &Result<String, Error>| match served {
         Ok(target) => Ok(target.clone()),
         Err(error) => Err(Error::new(ErrorKind::Run, "stack", error.to_string())),
@@ -97,7 +96,8 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     for load in DATA {
         // Reads come from the drive in every pass, also what the store has in memory.
         rows.push(row(LIBRARY, load, target(&store), &[("cache", "drop")]));
-        rows.push(row(MOUNT, load, target(&mounted_file), &[("cache", "drop")]));
+        let file = target(&mounted).map(|directory| format!("{directory}/data"));
+        rows.push(row(MOUNT, load, file, &[("cache", "drop")]));
     }
     for load in NAMES {
         rows.push(row(LIBRARY, load, target(&store), &[("files", FILES_LIBRARY)]));

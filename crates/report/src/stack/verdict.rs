@@ -48,7 +48,9 @@ pub fn verdict(record: &Record) -> Verdict {
 fn spent(rows: &[Row<'_>], steps: &[Step], named: Option<usize>) -> Option<String> {
     let told = |at: usize| {
         let phase = rows[at].phase()?;
-        let words = view::of(phase.plan.layer()).spent(phase)?;
+        let classes = view::of(phase.plan.layer()).spent(phase);
+        // The class of most operations stands for all.
+        let (_, words) = classes.into_iter().max_by_key(|(class, _)| class.operations)?;
         Some(format!("{} at {}: {words}", clean(&rows[at].row.layer), clean(&rows[at].row.load)))
     };
     let mut others: Vec<&Step> = steps.iter().collect();

@@ -70,6 +70,9 @@ pub(super) fn block(
     errors(page, phase);
     shares::hosts(page, phase, hosts);
     view.detail(page, phase);
+    for (class, words) in view.spent(phase) {
+        page.field("spent", &format!("{}: {words}", clean(&class.class)), Style::Plain);
+    }
     crate::profile::block(page, phase);
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);

@@ -19,7 +19,7 @@ use fleet::{ProgressReport, SessionProgress, Sessions, StageOutcome, StageReques
 use layer::Seen;
 use layer::server::SharedStores;
 use report::record::{HostRecord, HostStart};
-use statistics::{Event, HostRole, MasterReport, Snapshot, join_hosts};
+use statistics::{Event, Snapshot, join_hosts};
 use workload::plan::HostTargets;
 use workload::spec::Spec;
 
@@ -293,19 +293,7 @@ fn show_progress(progress: &[SessionProgress<'_>], labels: &[String], show: &mut
         Some(ProgressReport::Preparing { what, done_fraction }) => Some((what, *done_fraction)),
         _ => None,
     });
-    let reports: Vec<MasterReport<'_>> = progress
-        .iter()
-        .map(|host| MasterReport {
-            label: &labels[host.host],
-            role: HostRole::Client,
-            snapshot: match host.report {
-                Some(ProgressReport::Running(snapshot)) => Some(snapshot),
-                _ => None,
-            },
-            has_ended: host.has_ended,
-            failure: host.failure,
-        })
-        .collect();
+    let reports: Vec<_> = progress.iter().map(|host| host.labelled(&labels[host.host])).collect();
     if reports.iter().any(|report| report.snapshot.is_some()) {
         let joined: Snapshot = join_hosts(&reports, Vec::new());
         show(&Event::Running(&joined));

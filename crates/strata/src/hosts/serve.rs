@@ -27,11 +27,6 @@ pub(crate) struct ThisHost {
 }
 
 impl ThisHost {
-    /// An error with what the kernel holds this process to, where it may come from that.
-    fn explained(&self, error: Error) -> Error {
-        explained(self.confinement.as_ref(), error)
-    }
-
     /// The specs of a run, with the place of this host. What the policy refuses is refused before an option is read: some read files.
     fn specs_of(&self, request: &SessionRequest) -> Result<Vec<Spec>, Error> {
         let shipped: Vec<ShippedSpec> = shipped(request)?;
@@ -50,6 +45,7 @@ impl ThisHost {
     }
 }
 
+/// An error with what the kernel holds this process to, where it may come from that.
 fn explained(confinement: Option<&Confinement>, error: Error) -> Error {
     match confinement {
         Some(confinement) => confinement.explained(error),
@@ -106,8 +102,8 @@ impl SessionHost for ThisHost {
         let specs = self.specs_of(request)?;
         let is_alone = specs.iter().all(|spec| spec.host.is_some());
         let hosts = (!is_alone).then(|| hosts_of(request, meetings));
-        let (programme, layers) =
-            planning::plan_until(&specs, request.seed, stop, hosts).map_err(|error| self.explained(error))?;
+        let (programme, layers) = planning::plan_until(&specs, request.seed, stop, hosts)
+            .map_err(|error| explained(self.confinement.as_ref(), error))?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
             return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
                 .with("phase", planned.plan.name())

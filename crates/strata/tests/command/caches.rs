@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::doubts::on_a_drive;
 use crate::engines::Engine;
 use crate::support::{Scratch, skipped};
 
@@ -23,21 +24,9 @@ fn fetched_in(record: &Value) -> u64 {
     phase["observations"]["process_fetched_bytes"].as_u64().expect("they are counted")
 }
 
-/// A scratch directory that is on a drive.
-fn on_drive(test: &str) -> Option<Scratch> {
-    const TMPFS_MAGIC: i64 = 0x0102_1994;
-    let scratch = Scratch::new();
-    let kind = rustix::fs::statfs(scratch.path()).expect("a file system").f_type;
-    if kind == TMPFS_MAGIC {
-        skipped(test, "the scratch directory is in memory");
-        return None;
-    }
-    Some(scratch)
-}
-
 #[test]
 fn stores_in_process_read_from_the_drive() {
-    let Some(scratch) = on_drive("stores_in_process_read_from_the_drive") else { return };
+    let Some(scratch) = on_a_drive("stores_in_process_read_from_the_drive") else { return };
     let object =
         "object vos:pool --op get --dkeys 256 --value-size 4k --count 256 --pattern permutation --scm 64m";
     for (cache, expected) in [("keep", 0..1), ("drop", 256 * 4096..u64::MAX)] {
@@ -55,7 +44,7 @@ fn stores_in_process_read_from_the_drive() {
 #[test]
 fn stores_behind_engines_and_mounts_read_from_the_drive() {
     let test = "stores_behind_engines_and_mounts_read_from_the_drive";
-    let Some(scratch) = on_drive(test) else { return };
+    let Some(scratch) = on_a_drive(test) else { return };
     let words = "--no-attach-info --interface lo --pool tank --dir pool --scm 64m --listen 127.0.0.1:0";
     let engine = Engine::start_words(scratch.path(), &format!("engine {words}"));
     let address = engine.uri().strip_prefix("tcp://").unwrap().to_owned();

@@ -96,7 +96,7 @@ impl Target {
         // What is dropped at this moment gives its room back first: the index tells what is free.
         let _alone = self.aggregating.lock();
         let written = self.write_all();
-        written.map_err(|error| failed(std::io::Error::from_raw_os_error(error.errno())))?;
+        written.map_err(|error| failed(error.into()))?;
         if !writes_index {
             return Ok(());
         }
@@ -276,9 +276,7 @@ impl State {
         }
         self.log = target.new_log(setup, all);
         if active != u64::MAX {
-            self.log
-                .resume(active as usize)
-                .map_err(|error| std::io::Error::from_raw_os_error(error.errno()))?;
+            self.log.resume(active as usize)?;
         }
         for _ in 0..from.word()? {
             let [container, first, last, stamp, refer] = from.words()?;

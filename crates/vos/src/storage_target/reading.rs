@@ -57,6 +57,14 @@ pub(super) fn with_scratch<R>(
     })
 }
 
+impl Part {
+    /// Block of the log that its record begins in, by its first byte, and where in it.
+    fn block(&self) -> (u64, usize) {
+        let (at, block) = (self.location * LINE_BYTES as u64, BLOCK_BYTES as u64);
+        (at / block * block, (at % block) as usize)
+    }
+}
+
 impl Target {
     /// As [`Target::with_record`], for its head and so many bytes of its data from a first one on: of a long record in a file nothing else is read. What is
     /// shown beside them is of no meaning.
@@ -71,9 +79,7 @@ impl Target {
         if self.mapped.is_some() || part.buffer.is_some() || needed > bytes / 2 {
             return self.with_record(part, show);
         }
-        let at = part.location * LINE_BYTES as u64;
-        let first = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
-        let skipped = (at - first) as usize;
+        let (first, skipped) = part.block();
         with_scratch(0, (skipped + bytes).next_multiple_of(BLOCK_BYTES), |scratch| {
             self.medium.read(&mut scratch[..HEAD_BYTES], first)?;
             let head = scratch[skipped..].first_chunk::<HEADER_BYTES>();
@@ -86,9 +92,9 @@ impl Target {
                     _ => chunks_around(from, length, header.inline_bytes()),
                 };
                 for (begin, end) in [(HEAD_BYTES, data_at), (data_at + low, data_at + high)] {
-                    let begin = begin.max(HEAD_BYTES) / BLOCK_BYTES * BLOCK_BYTES;
-                    let end = end.next_multiple_of(BLOCK_BYTES).min(scratch.len());
-                    if begin < end {
+                    if begin < end && end > HEAD_BYTES {
+                        let begin = begin.max(HEAD_BYTES) / BLOCK_BYTES * BLOCK_BYTES;
+                        let end = end.next_multiple_of(BLOCK_BYTES).min(scratch.len());
                         self.medium.read(&mut scratch[begin..end], first + begin as u64)?;
                     }
                 }
@@ -110,9 +116,7 @@ impl Target {
         if let Some((region, at)) = &part.buffer {
             return show(region.bytes(*at, bytes));
         }
-        let at = part.location * LINE_BYTES as u64;
-        let first = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
-        let skipped = (at - first) as usize;
+        let (first, skipped) = part.block();
         with_scratch(0, (skipped + bytes).next_multiple_of(BLOCK_BYTES), |scratch| {
             self.medium.read(scratch, first)?;
             show(&scratch[skipped..skipped + bytes])

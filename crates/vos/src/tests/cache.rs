@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::access::TMPFS_MAGIC;
 use crate::{Ack, Checksum, Durability, Read, StoreError, Write};
 
 use super::damage::flip;
@@ -35,7 +36,6 @@ fn is_cached(path: &Path) -> bool {
 }
 
 fn is_memory(path: &Path) -> bool {
-    const TMPFS_MAGIC: i64 = 0x0102_1994;
     rustix::fs::statfs(path).expect("a file system").f_type == TMPFS_MAGIC
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use driver::Error;
 use serde_json::{Value, json};
-use statistics::{HostRole, MasterReport, Merger, PhaseSamples, by_origin, join_hosts, merge};
+use statistics::{Merger, PhaseSamples, by_origin, join_hosts, merge};
 
 use super::{
     PATIENCE, SCHEMA, WORKERS, cpu_of, loopback_bytes, memory, number, own_cost, samples, snapshot,
@@ -103,19 +103,7 @@ fn stage(sessions: &mut Sessions, children: &[Child], labels: &[String]) -> (Sta
         if hosts.iter().all(|host| host.report.is_some() && !host.has_ended) {
             used.push(Used::now(children));
         }
-        let reports: Vec<_> = hosts
-            .iter()
-            .map(|host| MasterReport {
-                label: &labels[host.host],
-                role: HostRole::Client,
-                snapshot: match host.report {
-                    Some(ProgressReport::Running(snapshot)) => Some(snapshot),
-                    _ => None,
-                },
-                has_ended: host.has_ended,
-                failure: host.failure,
-            })
-            .collect();
+        let reports: Vec<_> = hosts.iter().map(|host| host.labelled(&labels[host.host])).collect();
         std::hint::black_box(join_hosts(&reports, Vec::new()));
     };
     let outcome = sessions.stage(&request, &mut observe, &AtomicBool::new(false)).expect("hosts are left");

@@ -13,11 +13,11 @@ mod storage;
 mod tests;
 
 use report::doubts::{CLIENT_SATURATED, Evidence, Kind};
-use report::page::Page;
 use report::profile::ProfileRemedy;
 use report::record::PhaseRecord;
 use report::stack::{Remedy, RemedyCase};
 use report::view::View;
+use statistics::ClassSummary;
 
 /// The report of the media layer.
 pub static VIEW: &dyn View = &Media;
@@ -29,12 +29,8 @@ impl View for Media {
         "media"
     }
 
-    fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
-        spent::lines(page, phase);
-    }
-
-    fn spent(&self, phase: &PhaseRecord) -> Option<String> {
-        spent::words(phase)
+    fn spent<'a>(&self, phase: &'a PhaseRecord) -> Vec<(&'a ClassSummary, String)> {
+        spent::told(phase)
     }
 
     fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {

@@ -2,7 +2,6 @@
 //! layer (Documentation/block/stat.rst: from when a request is made to when it is complete).
 
 use layer::observations::DeviceActivity;
-use report::page::{Page, Style};
 use report::record::PhaseRecord;
 use statistics::ClassSummary;
 use units::clean;
@@ -19,27 +18,15 @@ const LONGER_MAX: f64 = 1.03;
 /// Share of the time from which on the device is what counts.
 const SHARE_MIN: f64 = 0.5;
 
-/// Writes where the operations of each class spend their time.
-pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
-    for (class, words) in told(phase) {
-        page.field("spent", &format!("{}: {words}", clean(&class.class)), Style::Plain);
-    }
-}
-
-/// The same in words, the class of most operations for all.
-pub(super) fn words(phase: &PhaseRecord) -> Option<String> {
-    told(phase).max_by_key(|(class, _)| class.operations).map(|(_, words)| words)
-}
-
 /// Classes whose operations are each a request of one device.
-fn told(phase: &PhaseRecord) -> impl Iterator<Item = (&ClassSummary, String)> {
+pub(super) fn told(phase: &PhaseRecord) -> Vec<(&ClassSummary, String)> {
     let is_asked = phase.plan.of::<MediaPlan>().is_some_and(|plan| plan.load.split_latency);
     let device = match phase.observations.devices.as_slice() {
         [only] if is_asked => Some(only),
         _ => None,
     };
-    let classes = device.into_iter().flat_map(move |_| &phase.summary.classes);
-    classes.filter_map(move |class| Some((class, line(class, device?)?)))
+    let classes = device.into_iter().flat_map(|_| &phase.summary.classes);
+    classes.filter_map(|class| Some((class, line(class, device?)?))).collect()
 }
 
 fn line(class: &ClassSummary, device: &DeviceActivity) -> Option<String> {

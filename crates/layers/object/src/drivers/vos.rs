@@ -327,12 +327,11 @@ impl Backend for Vos {
     }
 
     fn drop_cache(&self) -> Result<(), Error> {
-        let failed = |error| Error::system("object", "cannot drop the cache of the store", error);
-        self.with_pool(|pool| {
-            pool.drop_cache().map_err(|error: vos::StoreError| {
-                failed(std::io::Error::from_raw_os_error(error.errno())).with("directory", self.dir.display())
-            })
-        })
+        let failed = |error| {
+            Error::system("object", "cannot drop the cache of the store", error)
+                .with("directory", self.dir.display())
+        };
+        self.with_pool(|pool| pool.drop_cache().map_err(failed))
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {

@@ -15,6 +15,7 @@ use report::profile::ProfileRemedy;
 use report::record::PhaseRecord;
 use report::stack::{Remedy, RemedyCase};
 use report::view::View;
+use statistics::ClassSummary;
 
 /// The report of the object layer.
 pub static VIEW: &dyn View = &Object;
@@ -36,11 +37,10 @@ impl View for Object {
         if let Some(plan) = phase.plan.of() {
             text::detail(page, phase, plan);
         }
-        spent::lines(page, phase);
     }
 
-    fn spent(&self, phase: &PhaseRecord) -> Option<String> {
-        spent::words(phase)
+    fn spent<'a>(&self, phase: &'a PhaseRecord) -> Vec<(&'a ClassSummary, String)> {
+        spent::told(phase)
     }
 
     fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {

@@ -1,9 +1,7 @@
 //! Network, server or this process: what the parts of a latency say about it (`--split-latency`).
 
-use report::page::{Page, Style};
 use report::record::PhaseRecord;
 use statistics::{ClassSummary, tally};
-use units::clean;
 use units::human::human_ns;
 
 /// Share of the time from which on a part is what counts.
@@ -65,23 +63,11 @@ const CAUSES: &[Cause] = &[
     },
 ];
 
-/// Writes where the operations of each class spend their time, where the driver told parts apart.
-pub(super) fn lines(page: &mut Page, phase: &PhaseRecord) {
-    for (class, words) in told(phase) {
-        page.field("spent", &format!("{}: {words}", clean(&class.class)), Style::Plain);
-    }
-}
-
-/// Where the operations of a phase spend their time, the class of most operations for all.
-pub(super) fn words(phase: &PhaseRecord) -> Option<String> {
-    told(phase).max_by_key(|(class, _)| class.operations).map(|(_, words)| words)
-}
-
 /// The classes whose parts were told apart, with the words on each.
-fn told(phase: &PhaseRecord) -> impl Iterator<Item = (&ClassSummary, String)> {
+pub(super) fn told(phase: &PhaseRecord) -> Vec<(&ClassSummary, String)> {
     let least_ns = tally(&phase.samples, "tcp_round_trip_min_ns", None).map(|(_, mean_ns)| mean_ns);
     let classes = phase.summary.classes.iter().filter(|class| !class.latency_parts.is_empty());
-    classes.map(move |class| (class, line(class, least_ns)))
+    classes.map(|class| (class, line(class, least_ns))).collect()
 }
 
 /// `least_ns` is the shortest round trip of the network, where it is known.

@@ -22,7 +22,7 @@ fn spent(change: impl FnOnce(&mut PhaseRecord)) -> Option<String> {
         ..DeviceActivity::default()
     }];
     change(phase);
-    super::super::VIEW.spent(phase)
+    super::super::VIEW.spent(phase).pop().map(|(_, words)| words)
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Directory {
 }
 
 fn failed(what: &'static str, label: &str, error: StoreError) -> Error {
-    Error::system("container", what, std::io::Error::from_raw_os_error(error.errno())).with("label", label)
+    Error::system("container", what, error).with("label", label)
 }
 
 fn none_in(path: &Path) -> Error {
@@ -70,10 +70,9 @@ impl Admin for Directory {
 
     fn usage(&mut self) -> Result<PoolUsage, Error> {
         let path = self.path.display().to_string();
-        self.open()?.usage().map_err(|error| {
-            let error = std::io::Error::from_raw_os_error(error.errno());
-            Error::system("pool", "cannot read the log", error).with("path", path)
-        })
+        self.open()?
+            .usage()
+            .map_err(|error| Error::system("pool", "cannot read the log", error).with("path", path))
     }
 
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error> {
