@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs `strata stack` several times in a row and holds the verdicts against each other: the same layer and load each time, with factors in each
-other's intervals. With --neighbour, a busy process takes half of the processors: the same verdict then, or "inconclusive", never another.
+"""Runs `strata stack` several times in a row and compares the verdicts: the same layer and load each time, and every factor in the
+prediction interval of every other run. With --neighbour, a busy process takes half of the processors: the same verdict then, or "inconclusive", never another.
 
     bench/verdict.py STRATA [--runs 10] [--neighbour] [--keep DIR] [WORDS of strata stack...]
 
@@ -35,9 +35,9 @@ def name(found):
 
 
 def disagreements(verdicts):
-    """Pairs of runs whose factors are not in each other's intervals."""
+    """Pairs of runs whose factors are not in each other's prediction intervals."""
     def holds(one, other):
-        return one["factor"] is None or one["low"] <= other["factor"] <= one["high"]
+        return one["factor"] is None or one["prediction_low"] <= other["factor"] <= one["prediction_high"]
     pairs = [(a, b) for a in range(len(verdicts)) for b in range(a)]
     return [(b + 1, a + 1) for a, b in pairs if not (holds(verdicts[a], verdicts[b]) and holds(verdicts[b], verdicts[a]))]
 

@@ -16,9 +16,12 @@ mod knee;
 mod latency_parts;
 mod matrix;
 mod merge;
+#[cfg(test)]
+mod noise;
 mod packed;
 mod parts;
 mod plateau;
+mod prediction;
 mod rounds;
 mod sample;
 mod series;
@@ -44,6 +47,7 @@ pub use merge::{Merger, merge};
 pub use packed::{InvalidPacked, Pack};
 pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, tally};
 pub use plateau::{OperationSample, Plateau, SteadyEnding};
+pub use prediction::{CommonSpread, PREDICTION_LEVEL, PassSpread, RUNS_FURTHER, prediction_half_width};
 pub use rounds::{ROUNDS_OF_WINDOW, RepeatsEstimate, RoundsWindow};
 pub use sample::{
     CauseCount, ClassTotals, DepthCounts, ErrorCount, LatencyPart, PartTotals, PhaseSamples, TallySample,

@@ -81,6 +81,12 @@ pub struct StackVerdict {
     pub low: Option<f64>,
     /// Upper end of the 95 % interval of the factor.
     pub high: Option<f64>,
+    /// Lower end of the prediction interval: the factors of ten further runs of the same length lie in it, all of them with a probability of 99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_low: Option<f64>,
+    /// Upper end of the prediction interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_high: Option<f64>,
     /// The verdict in words.
     pub sentence: String,
     /// Distances down to the hardware in words, a line for each load that is a stage of an application.

@@ -1,8 +1,7 @@
 //! A row against the one that carries it: how many times slower it is, and what can be said of that.
 
 use layer::StackKind;
-use statistics::Difference;
-use statistics::RateEstimate;
+use statistics::{CommonSpread, Difference, PassSpread, RateEstimate, prediction_half_width};
 
 use super::rows::{Disturbance, Row};
 use crate::words::{factor, processors};
@@ -40,6 +39,8 @@ pub struct Step {
     pub factor: f64,
     /// 95 % interval of that factor.
     pub interval: Option<(f64, f64)>,
+    /// How the logarithm of the factor varies from pass to pass.
+    pub spread: Option<PassSpread>,
     /// Finding.
     pub finding: Finding,
 }
@@ -80,7 +81,16 @@ fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
         _ => of_passes(&own, &other)?,
     };
     let finding = finding(row, carrier, factor, interval);
-    Some(Step { row: at, below, factor, interval, finding })
+    let logarithms: Vec<f64> = pairs.iter().map(|(own, other, _)| (other / own).ln()).collect();
+    let spread = PassSpread::of(&logarithms);
+    Some(Step { row: at, below, factor, interval, spread, finding })
+}
+
+/// The interval in which the factors of further runs of this stack lie, by the spread of its passes in the light of those of all rows.
+pub(super) fn further_runs(step: &Step, all: &[Step]) -> Option<(f64, f64)> {
+    let spreads: Vec<PassSpread> = all.iter().filter_map(|step| step.spread).collect();
+    let half = prediction_half_width(step.spread?, CommonSpread::of(&spreads).as_ref())?;
+    Some((step.factor * (-half).exp(), step.factor * half.exp()))
 }
 
 /// Factor and interval from pairs of passes: Student's t on the logarithms of their ratios.

@@ -1,11 +1,12 @@
 //! The verdict on a stack: one rule over all losses of all loads.
 
 use layer::StackKind;
+use statistics::RUNS_FURTHER;
 use units::percent;
 
 use super::remedy::{self, Remedy};
 use super::rows::{Disturbance, Row, rows};
-use super::step::{Finding, LOSS_FACTOR_MIN, Step, steps};
+use super::step::{Finding, LOSS_FACTOR_MIN, Step, further_runs, steps};
 use crate::record::{Record, StackVerdict, StackVerdictKind};
 use crate::view;
 use crate::words::{clean, factor};
@@ -106,6 +107,8 @@ fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
         factor: None,
         low: None,
         high: None,
+        prediction_low: None,
+        prediction_high: None,
         sentence: sentence.to_owned(),
         chains: Vec::new(),
         spent: None,
@@ -173,13 +176,21 @@ fn may_lose_more(step: &Step, most: f64) -> bool {
     }
 }
 
+/// Both intervals of a factor in words, where there are such: of its true value, and of the values that further runs will find.
+fn intervals(of_value: Option<(f64, f64)>, of_runs: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = of_value else { return String::new() };
+    let runs = of_runs.map_or_else(String::new, |(low, high)| {
+        format!("; {RUNS_FURTHER} more runs: {} to {}", factor(low), factor(high))
+    });
+    format!(" (95% CI {} to {}{runs})", factor(low), factor(high))
+}
+
 /// The verdict about one loss.
 fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
     let (row, below) = (&rows[step.row], &rows[step.below]);
     let (layer, load) = (clean(&row.row.layer), clean(&row.row.load));
-    let interval = step
-        .interval
-        .map_or_else(String::new, |(low, high)| format!(" (95% CI {} to {})", factor(low), factor(high)));
+    let further = further_runs(step, steps);
+    let interval = intervals(step.interval, further);
     let times = factor(step.factor);
     let (kind, sentence) = if row.kind == StackKind::Hardware {
         let above = steps.iter().filter(|other| other.below == step.row && keeps_up(other));
@@ -209,6 +220,8 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
         factor: Some(step.factor),
         low: step.interval.map(|(low, _)| low),
         high: step.interval.map(|(_, high)| high),
+        prediction_low: further.map(|(low, _)| low),
+        prediction_high: further.map(|(_, high)| high),
         sentence,
         chains: Vec::new(),
         spent: None,
