@@ -306,7 +306,7 @@ impl FsPlan {
             let files = counted(tree.files, "file");
             let (bytes, file) = (ByteSize(tree.bytes), clean(&tree.file));
             return format!(
-                "{ranks}, {files} of {bytes} in all, {} directories, from {file}",
+                "{ranks}, {files} with {bytes} in total, {} directories, from {file}",
                 count(tree.directories)
             );
         }
@@ -329,7 +329,7 @@ impl FsPlan {
                 } else {
                     format!(" in each of {} segments", count(self.geometry.segments))
                 };
-                format!("{ranks}, {file}, {size} of a worker{segments}")
+                format!("{ranks}, {file}, {size} per worker{segments}")
             }
         }
     }
@@ -376,10 +376,10 @@ impl LayerPlan for FsPlan {
             (self.set.shared_tree && self.set.shape == Shape::Tree, "shared tree"),
             (self.paths == PathForm::Full, "full paths"),
             (self.cache == CacheBefore::Drop, "cache dropped"),
-            (self.set.naming == Naming::Mdtest, "names of mdtest"),
-            (self.set.naming == Naming::Elbencho, "names of elbencho"),
+            (self.set.naming == Naming::Mdtest, "mdtest names"),
+            (self.set.naming == Naming::Elbencho, "elbencho names"),
             (self.has_guests(), "files shared by the hosts"),
-            (self.load.place.is_some() && !self.has_guests(), "files of each host's own"),
+            (self.load.place.is_some() && !self.has_guests(), "separate files on each host"),
         ];
         let mut words = vec![clean(&self.engine).into_owned()];
         words.extend(self.door.map(|door| format!("door {}", door.name())));
@@ -387,8 +387,8 @@ impl LayerPlan for FsPlan {
         words.extend(self.memory.words().filter(|_| self.operation.moves_data()));
         match self.rank_shift {
             RankShift::By(0) => {}
-            RankShift::By(by) => words.push(format!("items of the rank {by} further on")),
-            RankShift::Random => words.push("items of a random rank".to_owned()),
+            RankShift::By(by) => words.push(format!("items of rank + {by}")),
+            RankShift::Random => words.push("ranks in random order".to_owned()),
         }
         words
     }

@@ -150,7 +150,7 @@ fn trees_of_the_tool_are_read_and_not_deleted() {
         let ended = elbencho(&scratch, &format!("{words} theirs"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stdout);
         assert!(
-            ended.stderr.contains("not made by strata") && ended.stderr.contains("theirs/r"),
+            ended.stderr.contains("not created by strata") && ended.stderr.contains("theirs/r"),
             "{}",
             ended.stderr
         );

@@ -112,7 +112,7 @@ fn files_of_any_shape_go_through_each_door() {
     }
     // A later run by the library finds nothing of them.
     let ended = scratch.run("fs dfs+vos:pool --op unlink --no-fill");
-    assert!(ended.stderr.contains("there is no tree"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no tree exists"), "{}", ended.stderr);
 }
 
 #[test]
