@@ -127,7 +127,7 @@ fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
     assert_eq!(names_in(&fields).len(), 17, "nothing is removed without --yes");
     let refused = scratch.run("clean --yes");
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("it holds what this run did not make"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("it contains files that this run did not create"), "{}", refused.stderr);
     assert_eq!(names_in(&fields), ["notes.txt"]);
     fs::remove_file(fields.join("notes.txt")).unwrap();
     let cleaned = scratch.run("clean --yes");

@@ -175,8 +175,8 @@ fn hdf5_where_it_cannot_be_is_refused_before_anything_is_made() {
     for (words, said) in [
         ("app vpic vos:store --format hdf5", "HDF5 files are made in directories alone"),
         ("app vpic null: --format hdf5", "directories alone"),
-        ("app vpic dfs+vos:pool --format hdf5", "has none"),
-        ("app vpic data --format hdf5 --target-options direct", "page cache"),
+        ("app vpic dfs+vos:pool --format hdf5", "this target does not support"),
+        ("app vpic data --format hdf5 --target-options direct", "do not support direct I/O"),
         ("app vpic data --format netcdf", "auto, hdf5, raw"),
         ("app fdb-hammer data --format hdf5", "has no parameter format"),
         ("app three.toml data --format hdf5", "7 datasets do not share evenly"),

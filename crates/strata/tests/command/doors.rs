@@ -150,7 +150,7 @@ fn doors_are_refused_where_they_cannot_be() {
     assert_eq!(scratch.run("pool create vos:pool --scm 64m").code, Some(0));
     for (words, told) in [
         ("fs t --door all", "dfs+vos:DIR"),
-        ("fs dfs+vos:pool dfs+vos:other --door library", "give one target"),
+        ("fs dfs+vos:pool dfs+vos:other --door library", "use one target"),
         ("fs dfs+vos:pool --door mount --engine posix", "--engine"),
         ("fs dfs+vos:pool --door window", "intercept"),
         ("fs dfs+vos:pool --door-turns 2", "--door all"),

@@ -231,7 +231,7 @@ fn phases_that_hosts_cannot_leave_out_are_refused() {
         (
             add(files, "time = '1s'"),
             vec!["op = 'create'\nhosts_used = 1\nthreads = 3", "op = 'stat'"],
-            "do not know how many",
+            "do not know the number",
         ),
         (
             "layer = 'application'\ntargets = ['.']\napp = 'vpic'\nhosts = ['local:2']".to_owned(),

@@ -276,7 +276,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         ("--on a", "a is the only one"),
         ("--on a,./a", "names a target twice"),
         ("--on vos:s,vos:s", "names a target twice"),
-        ("--on a,missing", "needs a directory that is there"),
+        ("--on a,missing", "requires an existing directory"),
         ("--on a,,b", "one comma between each two"),
         ("--on a,b --keep", "--keep"),
         ("--on a,vos:s --hosts local:2", "strata pool create vos:s"),
@@ -285,7 +285,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         ("--on a,b --target-options s3-endpoint=http://h:1", "no target of --on takes it"),
         ("--on a,vos:s --target-options 3:direct=true", "no target of this number"),
         ("--on a,vos:s --target-options 1:durability=batch", "durability is no option"),
-        ("--on a,c,d", "needs a directory that is there"),
+        ("--on a,c,d", "requires an existing directory"),
         ("--on a,engine://127.0.0.1:1/tank/fields", "cannot connect"),
     ] {
         let ended = scratch.run(&format!("{FDB} {words}"));
