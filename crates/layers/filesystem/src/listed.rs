@@ -102,7 +102,10 @@ fn parse(file: &str, text: &str) -> Result<Entries, Error> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             if line == "# encoding=base64" {
-                return Err(line_error("declares base64 names, which are not supported", "write plain names"));
+                return Err(line_error(
+                    "declares base64 names, which are not supported",
+                    "write plain names",
+                ));
             }
             continue;
         }
@@ -121,7 +124,10 @@ fn parse(file: &str, text: &str) -> Result<Entries, Error> {
         let path = path.trim_end_matches('/');
         let is_below = !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         if !is_below {
-            return Err(line_error("has a path outside the directory", "use paths below it, without . and .."));
+            return Err(line_error(
+                "has a path outside the directory",
+                "use paths below it, without . and ..",
+            ));
         }
         let parents = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
         directories.extend(parents);

@@ -50,7 +50,9 @@ pub(crate) static CUFILE: &[OptionDef] = &[
 pub(crate) fn plan_of(own: &FsSpec, engine: &str) -> Result<MemoryPlan, String> {
     let is_cufile = engine == CUFILE_ENGINE;
     if !is_cufile && own.memory.gpu_path == Some(GpuPath::Cufile) {
-        return Err(format!("engine {engine} does not support --gpu-path cufile: use --engine {CUFILE_ENGINE}"));
+        return Err(format!(
+            "engine {engine} does not support --gpu-path cufile: use --engine {CUFILE_ENGINE}"
+        ));
     }
     let plan = own.memory.plan(is_cufile.then_some(GpuPath::Cufile))?;
     if is_cufile && plan.gpu().is_none() {

@@ -157,9 +157,7 @@ fn check_stores(spec: &Spec, own: &FsSpec, engine: &str, stores: usize) -> Resul
         return Ok(());
     }
     if stores > 0 && (engine != "dfs" || stores < spec.targets.len()) {
-        return Err(usage(
-            "dfs+ targets require --engine dfs: use no other engine and no other targets",
-        ));
+        return Err(usage("dfs+ targets require --engine dfs: use no other engine and no other targets"));
     }
     if stores == 0 {
         let remedy = "use dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER";
@@ -179,9 +177,9 @@ fn check_stores(spec: &Spec, own: &FsSpec, engine: &str, stores: usize) -> Resul
         ));
     }
     match refused.iter().find(|(is_said, _)| *is_said) {
-        Some((_, name)) => {
-            Err(usage(format!("{name} requires a path: mount the file system (strata mount) and use its path")))
-        }
+        Some((_, name)) => Err(usage(format!(
+            "{name} requires a path: mount the file system (strata mount) and use its path"
+        ))),
         None => Ok(()),
     }
 }
@@ -332,9 +330,7 @@ fn list_items(set: &mut FileSet, spec: &Spec, own: &FsSpec) -> Result<(), Error>
         ));
     }
     if spec::of(spec).direct && !tree.is_aligned(512) {
-        return Err(usage(
-            "--direct: sizes in the list are not multiples of 512: add --tree-round-up 4k",
-        ));
+        return Err(usage("--direct: sizes in the list are not multiples of 512: add --tree-round-up 4k"));
     }
     (set.shared_tree, set.listed) = (true, Some(tree));
     set.items = (0..set.ranks).map(|rank| set.items_of(rank, true)).max().unwrap_or(0);
@@ -348,7 +344,9 @@ fn block_size(spec: &Spec) -> Result<Option<u64>, Error> {
     let size: Result<ByteSize, _> = text.parse();
     let bytes = size
         .map_err(|_| {
-            usage(format!("--block-size {text}: this layer supports one size per phase: use a size such as 1m"))
+            usage(format!(
+                "--block-size {text}: this layer supports one size per phase: use a size such as 1m"
+            ))
         })?
         .0;
     if bytes == 0 || bytes > BLOCK_BYTES_MAX {
@@ -462,7 +460,9 @@ fn wear_out(own: &FsSpec, load: &mut LoadPlan, operation: FsOp) -> Result<Option
         return Err(usage("--wear-out requires --time: add it"));
     };
     if operation == FsOp::Find {
-        return Err(usage("--wear-out does not support find: its work is not divided into shares per worker"));
+        return Err(usage(
+            "--wear-out does not support find: its work is not divided into shares per worker",
+        ));
     }
     load.limit = LimitPlan { time_ns: None, ..load.limit };
     Ok(Some(time_ns))

@@ -65,7 +65,9 @@ impl Mount {
         let mut child = command.spawn().map_err(failed("cannot start the mount process"))?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line).map_err(failed("cannot read the output of the mount process"))?;
+            BufReader::new(stdout)
+                .read_line(&mut line)
+                .map_err(failed("cannot read the output of the mount process"))?;
         }
         if line.is_empty() {
             let mut said = String::new();
@@ -74,7 +76,8 @@ impl Mount {
             }
             let _ = child.wait();
             let _ = std::fs::remove_dir(&directory);
-            let said = said.lines().last().unwrap_or("the mount process ended without an error message").to_owned();
+            let said =
+                said.lines().last().unwrap_or("the mount process ended without an error message").to_owned();
             return Err(Error::new(ErrorKind::Run, "mount", "the file system cannot be mounted")
                 .with("target", url)
                 .with("cause", said.trim_start_matches("strata: ")));
@@ -103,9 +106,13 @@ impl Mount {
                 Ok(Some(status)) => break status,
                 Ok(None) if began.elapsed() < END_MAX => std::thread::sleep(LOOK),
                 Ok(None) => {
-                    return Err(Error::new(ErrorKind::Run, "mount", "the mount is in use and cannot be unmounted")
-                        .with("directory", self.directory.display())
-                        .remedy("end the programs that have files on it open"));
+                    return Err(Error::new(
+                        ErrorKind::Run,
+                        "mount",
+                        "the mount is in use and cannot be unmounted",
+                    )
+                    .with("directory", self.directory.display())
+                    .remedy("end the programs that have files on it open"));
                 }
                 Err(error) => return Err(Error::system("mount", "cannot wait for the mount process", error)),
             }

@@ -126,7 +126,9 @@ pub(super) fn refill(plan: &FsPlan, counts: &[u64], bytes: u64) -> Result<(), Er
             let made = made.and_then(|mut file| std::io::Write::write_all(&mut file, &content));
             match made {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(Error::system("resume", "cannot create a file again", error).with("path", path));
+                    return Err(
+                        Error::system("resume", "cannot create a file again", error).with("path", path)
+                    );
                 }
                 _ => {}
             }

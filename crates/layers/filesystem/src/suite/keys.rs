@@ -55,7 +55,8 @@ pub(crate) const DROP_CACHES: &str = r#"sudo -n bash -c "echo 3 > /proc/sys/vm/d
 const API: Key =
     key("API", Kind::Text, None, "The API to be used: POSIX; for ior-easy also POSIX --posix.odirect");
 const RUN: Key = key("run", Kind::Switch, Some("TRUE"), "Run this phase");
-const COLLECTIVE: Key = key("collective", Kind::Switch, None, "Collective operation: only FALSE, POSIX does not support it");
+const COLLECTIVE: Key =
+    key("collective", Kind::Switch, None, "Collective operation: only FALSE, POSIX does not support it");
 const VERBOSITY: Key = key("verbosity", Kind::Number, None, "The verbosity level: only 0");
 
 const PHASE: &[Key] = &[API, RUN];

@@ -171,15 +171,12 @@ fn prepare_results(settings: &Settings, original: Option<&str>) -> Result<(), Er
             .with("path", results.display())
     })?;
     if State::is_in(results) {
-        return Err(Error::usage(
-            "io500",
-            "the result directory contains the state of an interrupted run",
-        )
-        .with("path", results.display())
-        .remedy(format!(
-            "resume it with --resume {}, or use another --results",
-            label_of(results.as_os_str())
-        )));
+        return Err(Error::usage("io500", "the result directory contains the state of an interrupted run")
+            .with("path", results.display())
+            .remedy(format!(
+                "resume it with --resume {}, or use another --results",
+                label_of(results.as_os_str())
+            )));
     }
     if let Some(original) = original {
         files::write(results, "config-orig.ini", original)?;

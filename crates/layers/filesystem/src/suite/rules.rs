@@ -21,7 +21,10 @@ pub(super) fn invalid_settings(settings: &Settings, is_dry: bool) -> Vec<String>
     let Settings { stonewall_s, rule_s, .. } = settings;
     let reasons = [
         (is_dry, "dry run: nothing was measured".to_owned()),
-        (stonewall_s != rule_s, format!("the stonewall is {stonewall_s} s, but the rules require {rule_s} s")),
+        (
+            stonewall_s != rule_s,
+            format!("the stonewall is {stonewall_s} s, but the rules require {rule_s} s"),
+        ),
         (settings.pause.is_some(), "pause-dir is set".to_owned()),
         (settings.hard_per_directory.is_some(), "files-per-dir is set".to_owned()),
     ];
@@ -41,7 +44,11 @@ pub(super) fn check_sources(settings: &Settings) -> Result<(), Error> {
             .remedy(format!("set [{}] run = FALSE too, or enable {set}-write", def.name)));
         }
         if def.kind == Kind::Find && def.name != "find-easy" && !settings.runs("timestamp") {
-            return Err(Error::new(ErrorKind::Run, "io500", "find compares with the time of the phase timestamp, which is disabled"));
+            return Err(Error::new(
+                ErrorKind::Run,
+                "io500",
+                "find compares with the time of the phase timestamp, which is disabled",
+            ));
         }
     }
     Ok(())

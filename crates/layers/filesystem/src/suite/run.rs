@@ -219,7 +219,8 @@ impl<'a> Suite<'a> {
         let path = path_of(&data).into_owned();
         let place = if path.exists() { path.as_path() } else { path.parent().unwrap_or(Path::new("/")) };
         std::fs::create_dir_all(place).map_err(|error| {
-            Error::usage("io500", format!("cannot create the directory: {error}")).with("path", place.display())
+            Error::usage("io500", format!("cannot create the directory: {error}"))
+                .with("path", place.display())
         })?;
         let directories = [data.clone(), format!("{data}/ior-easy"), format!("{data}/ior-hard")];
         if let Ok(mut held) = self.control.directories.lock() {

@@ -214,12 +214,7 @@ fn check(config: &Config) -> Result<(), Error> {
     };
     let posix = "strata's ranks use POSIX: use POSIX";
     only("global", "api", &["POSIX"], posix)?;
-    only(
-        "global",
-        "io-buffers-on-gpu",
-        &["FALSE"],
-        "buffers are in host memory: use FALSE",
-    )?;
+    only("global", "io-buffers-on-gpu", &["FALSE"], "buffers are in host memory: use FALSE")?;
     let packets = ["timestamp", "incompressible", "random"];
     only(
         "global",

@@ -51,8 +51,8 @@ impl State {
                 .with("path", path.display())
                 .remedy("use the result directory of an interrupted run")
         };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| refused(format!("no run to resume: {error}")))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| refused(format!("no run to resume: {error}")))?;
         let state: Self = serde_json::from_str(&text)
             .map_err(|error| refused(format!("this is not the state of a run: {error}")))?;
         if state.version != VERSION {
