@@ -395,13 +395,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "Removing a missing file or directory is not an error",
         ignore_missing
     ),
-    own_switch!(
-        "no-fill",
-        "off",
-        Workload,
-        "Does not create the files that a phase needs beforehand",
-        no_fill
-    ),
+    own_switch!("no-fill", "off", Workload, "Skips creating the files that a phase needs", no_fill),
     option!(
         "find-name",
         None,
