@@ -78,7 +78,7 @@ impl Mount {
             let _ = std::fs::remove_dir(&directory);
             let said =
                 said.lines().last().unwrap_or("the mount process ended without an error message").to_owned();
-            return Err(Error::new(ErrorKind::Run, "mount", "the file system cannot be mounted")
+            return Err(Error::new(ErrorKind::Run, "mount", "cannot mount the file system")
                 .with("target", url)
                 .with("cause", said.trim_start_matches("strata: ")));
         }
