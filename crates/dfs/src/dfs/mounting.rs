@@ -160,8 +160,11 @@ impl Dfs {
             )
         })?;
         if groups > GROUPS_MAX {
-            return Err(Error::usage("dfs", format!("directories over {groups} targets cannot be listed"))
-                .remedy(format!("create it with a directory class of at most {GROUPS_MAX} groups")));
+            return Err(Error::usage(
+                "dfs",
+                format!("directories over {groups} targets do not support listing"),
+            )
+            .remedy(format!("create it with a directory class of at most {GROUPS_MAX} groups")));
         }
         let unreadable = |errno| failed("cannot read the root directory", errno);
         let client = store.allocate_ids(1).map_err(|errno| failed("cannot allocate object ids", errno))?;

@@ -154,7 +154,7 @@ impl Trying {
         let target = side.spec.targets.first().cloned().unwrap_or_default();
         let all = BesidePlan {
             targets: vec![target.clone(), target],
-            labels: vec!["as it is".to_owned(), tried.set.clone()],
+            labels: vec!["unchanged".to_owned(), tried.set.clone()],
             at: 0,
             pass: 1,
             remedy: Some(tried),

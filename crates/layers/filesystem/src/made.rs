@@ -96,7 +96,7 @@ impl Made {
 
     fn note(&self) -> Result<(), Error> {
         let made = serde_json::to_value(&self.sets).map_err(|error| {
-            Error::new(ErrorKind::Run, "files", format!("the file sets cannot be listed: {error}"))
+            Error::new(ErrorKind::Run, "files", format!("cannot record the file sets: {error}"))
         })?;
         self.journal.note(JOURNAL_KEY, made)
     }

@@ -182,7 +182,7 @@ fn hdf5_where_it_cannot_be_is_refused_before_anything_is_made() {
         ("app vpic data --format netcdf", "auto, hdf5, raw"),
         ("app fdb-hammer data --format hdf5", "has no parameter format"),
         ("app three.toml data --format hdf5", "do not divide evenly among 7 datasets"),
-        ("app kind.toml data", "\"x:float16\" is no dataset"),
+        ("app kind.toml data", "\"x:float16\" is not a dataset"),
         ("app index.toml data", "log"),
     ] {
         let ended = scratch.run(words);

@@ -41,7 +41,7 @@ fn the_remedy_for_the_largest_part_runs_in_turns_with_the_load_as_it_was() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let record = read_record(&scratch.join("record.json"));
     let expected: Vec<_> = (1..=4)
-        .flat_map(|pass| [("as it is".to_owned(), 0, pass), ("every=200".to_owned(), 1, pass)])
+        .flat_map(|pass| [("unchanged".to_owned(), 0, pass), ("every=200".to_owned(), 1, pass)])
         .collect();
     assert_eq!(sides(&record), expected, "in turns, behind the first run");
     let remedy = &record["phases"][1]["plan"]["beside"]["remedy"];
@@ -107,7 +107,7 @@ fn remedies_are_those_of_the_application_and_never_what_was_run() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let two = read_record(&scratch.join("two.json"));
     for (label, ..) in sides(&two) {
-        assert!(["as it is", "ids=10"].contains(&label.as_str()), "{label}");
+        assert!(["unchanged", "ids=10"].contains(&label.as_str()), "{label}");
     }
     if sides(&two).is_empty() {
         assert!(

@@ -87,7 +87,7 @@ fn datasets_of(set: &Set) -> Result<Vec<Dataset>, Error> {
         let (Some(element), true, true) = (element, is_name, is_new) else {
             let names: Vec<&str> = ElementType::NAMES.iter().map(|(name, _)| *name).collect();
             let accepted = format!("NAME:TYPE, each name once, with one of the types {}", names.join(", "));
-            return Err(refused(format!("{text:?} is no dataset of the set {}", set.name), &accepted));
+            return Err(refused(format!("{text:?} is not a dataset of the set {}", set.name), &accepted));
         };
         datasets.push(Dataset { name: name.to_owned(), element });
     }

@@ -242,10 +242,7 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let written = evidence.bytes_of("write");
     let is_synced = plan.classes().contains(&(crate::AppClass::Sync as usize));
     (written > 0 && plan.is_cached && !is_synced).then(|| {
-        format!(
-            "{} were written to the page cache, and nothing made them durable",
-            human_bytes(written as f64)
-        )
+        format!("{} were written to the page cache and never made durable", human_bytes(written as f64))
     })
 }
 

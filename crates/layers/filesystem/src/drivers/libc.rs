@@ -104,7 +104,7 @@ impl Functions {
     /// When it cannot be loaded.
     pub(crate) fn of_intercept(path: &Path) -> Result<Arc<Self>, Error> {
         let failed = |error: std::io::Error| {
-            Error::system("intercept", "the interception library cannot be loaded", error)
+            Error::system("intercept", "cannot load the interception library", error)
                 .with("library", path.display())
         };
         // A library that is loaded already is not started again: a copy of it is.
@@ -119,7 +119,7 @@ impl Functions {
         // SAFETY: loading runs the library's constructor, which finds mounts; it is never unloaded, because its threads go on.
         let library = unsafe { Library::open(Some(&place), flags) };
         let unsupported = |cause: &LoadError| {
-            Error::new(ErrorKind::Unsupported, "intercept", "the interception library cannot be loaded")
+            Error::new(ErrorKind::Unsupported, "intercept", "cannot load the interception library")
                 .with("library", path.display())
                 .with("cause", cause)
         };

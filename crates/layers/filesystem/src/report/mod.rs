@@ -174,9 +174,6 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.phase_sync || plan.direct;
     let is_real = !matches!(plan.engine.as_str(), "null" | "dfs") && plan.door.is_none() && !plan.is_fill;
     (plan.operation == FsOp::Write && written > 0 && !is_synced && is_real).then(|| {
-        format!(
-            "{} were written to the page cache, and nothing made them durable",
-            human_bytes(written as f64)
-        )
+        format!("{} were written to the page cache and never made durable", human_bytes(written as f64))
     })
 }

@@ -64,8 +64,9 @@ fn note(journal: &Arc<dyn Journal>, tree: &MadeTree, is_gone: bool) -> Result<()
     if !is_gone {
         all.push(tree.clone());
     }
-    let made = serde_json::to_value(&all)
-        .map_err(|error| Error::new(ErrorKind::Run, "files", format!("they cannot be listed: {error}")))?;
+    let made = serde_json::to_value(&all).map_err(|error| {
+        Error::new(ErrorKind::Run, "files", format!("cannot record the directories: {error}"))
+    })?;
     journal.note(JOURNAL_KEY, made)
 }
 

@@ -71,7 +71,7 @@ impl State {
     pub(super) fn save(&mut self, directory: &Path) -> Result<(), Error> {
         self.version = VERSION;
         let text = serde_json::to_string_pretty(self).map_err(|error| {
-            Error::new(ErrorKind::Run, "io500", format!("the state cannot be written: {error}"))
+            Error::new(ErrorKind::Run, "io500", format!("cannot write the state: {error}"))
         })?;
         files::write(directory, NAME, &text)
     }
