@@ -218,7 +218,7 @@ mod tests {
                 "as many or fewer",
             ),
             ("dataset.format=xml", "npz"),
-            ("epochs=3", "no key"),
+            ("epochs=3", "not a supported key"),
         ] {
             let error = load(&settings(text)).unwrap_err().to_string();
             assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");

@@ -276,7 +276,7 @@ mod tests {
             ("model: {num_layers: 8, parallelism: {tensor: 2}}", 3, "--accelerators 2"),
             ("model: {num_layers: 8, parallelism: {pipeline: 2, zero_stage: 3}}", 2, "pipeline=1"),
             ("model: {num_layers: 8, model_datatype: fp7}", 1, "fp16"),
-            ("model: {model_size_bytes: 0}", 1, "no bytes"),
+            ("model: {model_size_bytes: 0}", 1, "size of the checkpoints is 0"),
             ("checkpoint: {type: some}", 1, "rank_zero, all_ranks"),
             ("model: {optimization_groups: [a]}", 1, "a list of whole numbers"),
         ] {
