@@ -15,15 +15,15 @@ use crate::formats::why;
 use crate::planning;
 use crate::spec::{self, AppSpec};
 
-/// Place of a stage among targets that are measured side by side.
+/// Place of a stage among compared targets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BesidePlan {
-    /// All targets, in the order in which they take turns.
+    /// All targets, in turn order.
     pub targets: Vec<String>,
-    /// Names that tables and charts call them by, where the user labelled one of them.
+    /// Names in tables and charts, if the user labelled any target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Number of the stage's own target among them, from 0.
+    /// Number of the stage's target among them, from 0.
     pub at: u32,
     /// Pass over the targets, from 1.
     pub pass: u32,

@@ -134,7 +134,7 @@ pub(crate) fn scaled(
     let mut found = Vec::new();
     for (name, own, full) in sized().filter(|(_, own, _)| !is_fixed(own)) {
         if is_given(name) {
-            let what = format!("--scale {scale} sets {name}, which is also set explicitly ({name})");
+            let what = format!("--scale {scale} sets {name}, which is also set explicitly");
             return Err(Error::usage("plan", what).remedy(format!("omit --scale, or {name}")));
         }
         let among = own.among.as_ref().map_or(Ok(1), |among| values.number(among))?;
