@@ -96,9 +96,9 @@ fn open_directory(directory: &Path, options: &Options) -> Result<Arc<dyn FileSys
         (true, _) => Pool::open(directory, &options.pool.open)?,
         (false, true) => Pool::create(directory, &options.pool)?,
         (false, false) => {
-            return Err(Error::usage("dfs", "there is no pool in the directory")
+            return Err(Error::usage("dfs", "the directory contains no pool")
                 .with("directory", directory.display())
-                .remedy("make one with strata pool create"));
+                .remedy("create one with strata pool create"));
         }
     };
     on_pool(Arc::new(pool), options, true)
@@ -145,9 +145,9 @@ fn on_pool(pool: Arc<Pool>, options: &Options, owns: bool) -> Result<Arc<dyn Fil
     let Some(facts) = pool.find_container(label) else {
         let known: Vec<_> = pool.containers().into_iter().map(|facts| facts.label).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(Error::usage("dfs", "there is no container of this label")
+        return Err(Error::usage("dfs", "no container with this label exists")
             .with("container", label)
-            .remedy(format!("have it made, or name another; there are: {known}")));
+            .remedy(format!("create it, or name another; existing containers: {known}")));
     };
     let store = VosStore::new(pool, facts.id, owns);
     let create = options.create.then_some(&options.format);

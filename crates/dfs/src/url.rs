@@ -53,9 +53,9 @@ fn labels(rest: &str) -> Result<(String, String), &'static str> {
     match (pool, container) {
         ("", _) => Err("it names no pool"),
         (_, "") => Err("it names no container"),
-        _ if container.contains('/') => Err("there is a slash too many"),
+        _ if container.contains('/') => Err("it has too many slashes"),
         _ if pool.len().max(container.len()) > LABEL_BYTES_MAX => Err("a label has more than 255 bytes"),
-        _ if [pool, container].iter().any(|label| label.contains('\0')) => Err("a label has a NUL in it"),
+        _ if [pool, container].iter().any(|label| label.contains('\0')) => Err("a label contains a NUL byte"),
         _ => Ok((pool.to_owned(), container.to_owned())),
     }
 }
@@ -66,7 +66,8 @@ impl FromStr for Url {
     fn from_str(text: &str) -> Result<Self, Error> {
         let refuse = |why: &str| {
             let shown = units::without_password(text);
-            Error::usage("dfs", format!("{shown:?} is no file system: {why}")).remedy(format!("use {FORMS}"))
+            Error::usage("dfs", format!("{shown:?} is not a file system: {why}"))
+                .remedy(format!("use {FORMS}"))
         };
         let store = text.strip_prefix("dfs+").ok_or_else(|| refuse("it does not begin with dfs+"))?;
         if let Some(directory) = store.strip_prefix("vos:") {
@@ -82,7 +83,7 @@ impl FromStr for Url {
                     words.replace("engine://HOST", "dfs+engine://HOST").replace("\"engine", "\"dfs+engine")
                 })
             })?;
-            let rest = store.strip_prefix("engine://").ok_or_else(|| refuse("it is no URL"))?;
+            let rest = store.strip_prefix("engine://").ok_or_else(|| refuse("it is not a URL"))?;
             let (address, rest) = rest.split_once('/').ok_or_else(|| refuse("it names no pool"))?;
             let (pool, container) = labels(rest).map_err(refuse)?;
             debug_assert_eq!(location.pool.as_deref(), Some(pool.as_str()));
@@ -92,7 +93,7 @@ impl FromStr for Url {
             let (pool, container) = labels(rest).map_err(refuse)?;
             return Ok(Self::Daos { pool, container });
         }
-        Err(refuse("there is no such store"))
+        Err(refuse("the store type is unknown"))
     }
 }
 

@@ -63,7 +63,7 @@ impl Failure {
             return Self { errno, text: format!("{call} of HDF5: {cause}") };
         }
         let text: String =
-            texts.first().map_or("it tells no cause", String::as_str).chars().take(TEXT_CHARS).collect();
+            texts.first().map_or("no cause reported", String::as_str).chars().take(TEXT_CHARS).collect();
         Self { errno: EIO, text: format!("{call} of HDF5: {text}") }
     }
 }

@@ -83,7 +83,7 @@ impl MemorySpace {
         let id = unsafe { (locked.api.H5Screate_simple)(1, &1, ptr::null()) };
         drop(locked);
         if id < 0 {
-            return Err(Error::new(driver::ErrorKind::Run, "hdf5", "a dataspace cannot be made"));
+            return Err(Error::new(driver::ErrorKind::Run, "hdf5", "cannot create a dataspace"));
         }
         Ok(Self { library, id, elements: 1 })
     }
@@ -195,7 +195,7 @@ impl File {
             if u64::try_from(found) != Ok(dataset.elements) {
                 let name = dataset.name.to_string_lossy();
                 let text = format!(
-                    "the dataset {name} of HDF5 has {found} elements, and {} were made",
+                    "the HDF5 dataset {name} has {found} elements, but {} were created",
                     dataset.elements
                 );
                 return Err(Failure::new(Errno::IO.raw_os_error(), text));
@@ -248,7 +248,7 @@ impl File {
         let open = self
             .datasets
             .get(dataset)
-            .ok_or_else(|| Failure::new(Errno::INVAL.raw_os_error(), "there is no such dataset"))?;
+            .ok_or_else(|| Failure::new(Errno::INVAL.raw_os_error(), "no such dataset exists"))?;
         let count = bytes as u64 / open.element_bytes;
         // SAFETY: the space is the dataset's and has one dimension; a range beyond its end is refused by the call that moves the elements.
         let result = unsafe {
@@ -356,7 +356,7 @@ impl Drop for File {
 fn name_of(path: &Path) -> Result<CString, Failure> {
     use std::os::unix::ffi::OsStrExt;
     CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Failure::new(Errno::INVAL.raw_os_error(), "the path has a NUL"))
+        .map_err(|_| Failure::new(Errno::INVAL.raw_os_error(), "the path contains a NUL byte"))
 }
 
 fn descriptor_of(path: &Path) -> Result<OwnedFd, Failure> {
@@ -434,7 +434,7 @@ mod tests {
         let failed = open(&datasets(8)).unwrap_err();
         assert!(failed.text.contains("object 'flag' doesn't exist"), "{failed}");
         let failed = open(&datasets(9)[..2]).unwrap_err();
-        assert!(failed.text.contains("has 8 elements, and 9 were made"), "{failed}");
+        assert!(failed.text.contains("has 8 elements, but 9 were created"), "{failed}");
         assert!(File::open(library.alone(), &path, Access::Read, (c"fields", &[])).is_err());
         std::fs::write(&path, "no HDF5").unwrap();
         let failed = open(&datasets(8)).unwrap_err();

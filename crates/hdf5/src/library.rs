@@ -26,13 +26,13 @@ const LIBRARY: ClientLibrary = ClientLibrary {
     layer: "hdf5",
     name: "libhdf5_serial.so.103",
     variable: "STRATA_LIBHDF5",
-    package: "libhdf5-103-1 (or another libhdf5 from 1.10 on, and name its file in STRATA_LIBHDF5)",
+    package: "libhdf5-103-1 (or set STRATA_LIBHDF5 to the file of another libhdf5, 1.10 or later)",
 };
 
 /// The parallel library, which ranks of MPI load.
 const PARALLEL: ClientLibrary = ClientLibrary {
     name: "libhdf5_openmpi.so.103",
-    package: "libhdf5-openmpi-103-1 (or another parallel libhdf5 from 1.10 on, and name its file in STRATA_LIBHDF5)",
+    package: "libhdf5-openmpi-103-1 (or set STRATA_LIBHDF5 to the file of another parallel libhdf5, 1.10 or later)",
     ..LIBRARY
 };
 
@@ -217,7 +217,7 @@ impl Hdf5 {
             return Err(Error::new(ErrorKind::Unsupported, "hdf5", message)
                 .remedy(format!("install {}", LIBRARY.package)));
         }
-        let failed = || Error::new(ErrorKind::Unsupported, "hdf5", "libhdf5 cannot be set up");
+        let failed = || Error::new(ErrorKind::Unsupported, "hdf5", "cannot initialise libhdf5");
         let locked = Locked::new(api);
         // SAFETY: the function takes nothing, and this thread alone is in the library.
         if unsafe { (api.H5open)() } < 0 {
@@ -274,7 +274,7 @@ impl Hdf5 {
     /// # Errors
     /// A library that is not parallel, and what it refuses.
     pub fn together(&'static self, ranks: &Ranks, is_collective: bool) -> Result<Way, Error> {
-        let failed = || Error::new(ErrorKind::Run, "hdf5", "libhdf5 refuses the communicator of MPI");
+        let failed = || Error::new(ErrorKind::Run, "hdf5", "libhdf5 rejects the MPI communicator");
         let value = |symbol: &CStr| self.api.value(symbol).map_err(|cause| LIBRARY.lacks(&cause));
         let set_access: SetAccess = self.api.parallel(c"H5Pset_fapl_mpio")?;
         let set_transfer: SetTransfer = self.api.parallel(c"H5Pset_dxpl_mpio")?;

@@ -35,8 +35,8 @@ const LOOK: Duration = Duration::from_micros(50);
 const EXIT_WAIT: Duration = Duration::from_secs(10);
 /// Words of ranks up to this say that one makes no more calls; those of calls are larger.
 pub const ENDED_MAX: u64 = (1 << 48) - 1;
-const GONE: &str = "another rank has failed or ended";
-const APART: &str = "the ranks are at different calls, which one of them alone cannot make: have them make the same ones, or use independent transfers";
+const GONE: &str = "another rank failed or ended";
+const APART: &str = "the ranks make different collective calls: make the same calls on all ranks, or use independent transfers";
 /// `ECANCELED`.
 const CANCELED: i32 = 125;
 
@@ -98,7 +98,7 @@ impl Ranks {
     pub fn are_there(count: u32) -> Result<(), Error> {
         let size = std::env::var(SIZE_OF_LAUNCH).ok().and_then(|size| size.parse::<u32>().ok());
         if size != Some(count) {
-            let what = "processes of several hosts share an HDF5 file by parallel HDF5 (MPI), as ranks of Open MPI, whose mpirun has not started them";
+            let what = "several hosts can share an HDF5 file only through parallel HDF5 with Open MPI, but mpirun did not start these processes";
             return Err(Error::usage("plan", what));
         }
         Api::get().map(drop)
@@ -129,7 +129,7 @@ impl Ranks {
         // SAFETY: no words are handed over; the result is written to a number that lives here.
         if unsafe { (api.MPI_Init_thread)(ptr::null_mut(), ptr::null_mut(), SERIALIZED, &raw mut given) } != 0
         {
-            return Err(failed("MPI cannot be begun"));
+            return Err(failed("cannot start MPI"));
         }
         // SAFETY: it runs at the exit, when no other thread makes calls of MPI.
         unsafe { libc::atexit(leave) };
@@ -140,10 +140,10 @@ impl Ranks {
                 | (api.MPI_Comm_dup)(world, &raw mut own)
         };
         if status != 0 || given < SERIALIZED {
-            return Err(failed("MPI cannot be set up, or takes calls of one thread alone"));
+            return Err(failed("cannot initialise MPI, or it supports only single-threaded calls"));
         }
         if u32::try_from(size) != Ok(count) {
-            return Err(failed(&format!("MPI has {size} ranks, and the run {count}")));
+            return Err(failed(&format!("MPI has {size} ranks, but the run has {count}")));
         }
         Ok(Self { api, world, no_info, own, number, most, is_over: AtomicBool::new(false) })
     }
@@ -176,7 +176,7 @@ impl Ranks {
             None => {
                 self.is_over.store(true, Ordering::Release);
                 IS_BOUND.store(true, Ordering::Release);
-                Err(refused("another rank does not come any more"))
+                Err(refused("another rank does not respond"))
             }
         }
     }

@@ -92,7 +92,7 @@ impl Ways {
         let store = self.store.get_or_init(|| {
             let is_shared = matches!(self.source.parse(), Ok(Url::Engine { .. } | Url::Daos { .. }));
             let opened = is_shared.then(|| open_store(&self.source))?;
-            opened.map_err(|error| report::failed(&error, "data go through the process of the mount")).ok()
+            opened.map_err(|error| report::failed(&error, "data go through the mount process")).ok()
         });
         match store {
             Some(store) => (Arc::clone(store), true),
@@ -119,7 +119,7 @@ fn secret(path: &Path) -> Result<Secret, Error> {
         Error::new(
             ErrorKind::Unsafe,
             "token",
-            "the file with the shared token is too short, or others may use it",
+            "the shared token in the file is too short, or other users can access the file",
         )
         .with("path", path.display())
     })
@@ -165,7 +165,7 @@ fn open(view: &View) -> Result<Ways, Error> {
         let source = view.mount.source.to_string_lossy().into_owned();
         return Ok(Ways { process, store: OnceLock::new(), source });
     }
-    Err(Error::new(ErrorKind::Unsupported, "connect", "the mount serves no programs")
+    Err(Error::new(ErrorKind::Unsupported, "connect", "the mount does not support interception")
         .with("directory", view.mount.directory.display())
         .remedy("mount it with --intercept"))
 }

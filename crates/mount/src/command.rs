@@ -32,10 +32,10 @@ const HELP: Help = Help {
     examples: &[
         Example::new("a new file system in memory", "mount dfs+vos:/dev/shm/pool /mnt/files --create"),
         Example::new(
-            "behind an engine, in the background",
+            "on an engine, in the background",
             "mount dfs+engine://127.0.0.1:31416/tank/files /mnt/files --background",
         ),
-        Example::new("where the interception library is, for LD_PRELOAD", "mount --print-intercept"),
+        Example::new("path of the interception library, for LD_PRELOAD", "mount --print-intercept"),
     ],
 };
 
@@ -51,7 +51,7 @@ fn define() -> clap::Command {
         Arg::new(name).value_name(name.to_uppercase()).required_unless_present("print-intercept").help(help)
     };
     clap::Command::new("mount")
-        .about("Mount a file system over objects by FUSE")
+        .about("Mount a file system over objects with FUSE")
         .arg(word("url", "The file system: dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER"))
         .arg(word("dir", "Empty directory to mount it on"))
         .args(arguments(MOUNT))
@@ -70,11 +70,12 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
         return Ok(0);
     }
     if spec.foreground && spec.background {
-        return Err(Error::usage("mount", "--foreground and --background contradict each other")
-            .remedy("use one of them"));
+        return Err(
+            Error::usage("mount", "--foreground conflicts with --background").remedy("use one of them")
+        );
     }
     if spec.until_stdin_closes && spec.background {
-        return Err(Error::usage("mount", "--until-stdin-closes and --background contradict each other")
+        return Err(Error::usage("mount", "--until-stdin-closes conflicts with --background")
             .remedy("use one of them"));
     }
     spec.caching()?;
@@ -111,7 +112,7 @@ fn serve(
     if reason != UNMOUNTED && mounted.unmount()? == Unmounted::Detached {
         let directory = mounted.directory().display();
         console.tell()(format_args!(
-            "strata: {directory} is in use: it is detached, and open files are served until they are closed ({reason}; again: end at once)"
+            "strata: {directory} is in use and was detached; open files are served until they are closed ({reason}; repeat to end immediately)"
         ));
     }
     mounted.join()?;
@@ -120,7 +121,7 @@ fn serve(
 
 /// Leaves the session and the output of whoever started it.
 fn detach() -> Result<(), Error> {
-    let failed = |error: rustix::io::Errno| Error::system("mount", "cannot go to the background", error);
+    let failed = |error: rustix::io::Errno| Error::system("mount", "cannot move to the background", error);
     // A leader of its group already has a session of its own.
     let _ = rustix::process::setsid();
     let null =

@@ -18,14 +18,14 @@ pub fn intercept_library() -> Result<PathBuf, Error> {
         Error::new(ErrorKind::Unsupported, "mount", "the interception library is not installed")
             .with("looked_for", places)
             .remedy(format!(
-                "build it (cargo build -p intercept) and put it beside the program, or name it with {VARIABLE}"
+                "build it (cargo build -p intercept) and put it beside the program, or set {VARIABLE} to its path"
             ))
     };
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         return if named.is_file() { Ok(named) } else { Err(missing(&named.display().to_string())) };
     }
-    let failed = |error| Error::system("mount", "the program's own path is not known", error);
+    let failed = |error| Error::system("mount", "cannot determine the program's own path", error);
     let program = std::env::current_exe().map_err(failed)?;
     let folder = program.parent().unwrap_or(Path::new("/"));
     let places =

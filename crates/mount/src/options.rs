@@ -103,7 +103,7 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         "on|off|metadata",
         "on",
         Data,
-        "What the kernel keeps: data, attributes and entries; nothing; attributes and entries",
+        "What the kernel caches: on: data, attributes and entries; off: nothing; metadata: attributes and entries",
         data,
         |text| {
             let choices =
@@ -114,27 +114,27 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
     own!(
         "attr-timeout",
         "TIME",
-        "1s; with --data-caching off 0",
+        "1s; 0 with --data-caching off",
         Data,
-        "How long the kernel keeps attributes (dfuse-attr-time)",
+        "How long the kernel caches attributes (dfuse-attr-time)",
         attributes,
         str::parse
     ),
     own!(
         "dentry-timeout",
         "TIME",
-        "1s; with --data-caching off 0",
+        "1s; 0 with --data-caching off",
         Data,
-        "How long the kernel keeps entries of files (dfuse-dentry-time)",
+        "How long the kernel caches file entries (dfuse-dentry-time)",
         entry,
         str::parse
     ),
     own!(
         "dentry-dir-timeout",
         "TIME",
-        "5s; with --data-caching off 0",
+        "5s; 0 with --data-caching off",
         Data,
-        "How long the kernel keeps entries of directories (dfuse-dentry-dir-time)",
+        "How long the kernel caches directory entries (dfuse-dentry-dir-time)",
         directory_entry,
         str::parse
     ),
@@ -143,25 +143,25 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         "TIME",
         "0",
         Data,
-        "How long the kernel keeps that there is no such entry (dfuse-ndentry-time)",
+        "How long the kernel caches missing entries (dfuse-ndentry-time)",
         absent_entry,
         str::parse
     ),
     own_switch!(
         "enable-wb-cache",
         Data,
-        "Keep writes in the kernel until the file is flushed: for files that no other client writes to",
+        "Cache writes in the kernel until the file is flushed: only for files that no other client writes",
         writeback
     ),
-    own_switch!("read-only", Run, "Refuse every change", read_only),
-    own_switch!("allow-other", Run, "Let other users use the mount, by owner and permissions", allow_other),
+    own_switch!("read-only", Run, "Reject all changes", read_only),
+    own_switch!("allow-other", Run, "Allow other users, subject to owner and permissions", allow_other),
     own_switch!(
         "intercept",
         Run,
         "Serve programs with the interception library from this process, over a Unix socket",
         intercept
     ),
-    own!("threads", "N", "16", Engine, "Threads that serve requests of the kernel", threads, |text| count(
+    own!("threads", "N", "16", Engine, "Threads that serve kernel requests", threads, |text| count(
         "threads", text, 1, 1024
     )),
     own!(
@@ -169,7 +169,7 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         "LABEL",
         "dfs",
         Engine,
-        "Container of the pool, where the URL names none",
+        "Container in the pool, if the URL names none",
         container,
         |text| label("container", text)
     ),
@@ -178,33 +178,28 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         "FILE",
         "none",
         Engine,
-        "Secret shared with the engines: 16 to 4096 bytes, readable by its owner alone",
+        "File with the secret shared with the engines: 16 to 4096 bytes, readable only by its owner",
         token_file,
         |text| path("token-file", text)
     ),
     own_switch!(
         "create",
         Engine,
-        "Make pool (of dfs+vos:), container and file system where they are not there",
+        "Create the pool (dfs+vos: only), container and file system if missing",
         create
     ),
-    own_switch!("foreground", Run, "Stay until the mount ends, which is the default", foreground),
-    own_switch!(
-        "background",
-        Run,
-        "Return when the mount stands, and serve it from the background",
-        background
-    ),
+    own_switch!("foreground", Run, "Run until the mount ends (default)", foreground),
+    own_switch!("background", Run, "Return once mounted, and serve the mount in the background", background),
     own_switch!(
         "until-stdin-closes",
         Run,
-        "End when standard input closes, as it does when the process that started it ends",
+        "End when standard input closes, for example when the parent process ends",
         until_stdin_closes
     ),
     own_switch!(
         "print-intercept",
         Run,
-        "Print the path of the interception library, and mount nothing",
+        "Print the path of the interception library without mounting",
         print_intercept
     ),
 ];
@@ -230,24 +225,24 @@ impl MountSpec {
         ];
         let kept = named.iter().find(|(_, time)| time.is_some_and(|time| time.ns() > 0));
         if let Some((name, _)) = kept.filter(|_| data == DataCaching::Off) {
-            let message = format!("{name} above 0 keeps what --data-caching off does not");
-            return Err(Error::usage("mount", message).remedy("use --data-caching metadata with it"));
+            let message = format!("{name} above 0 conflicts with --data-caching off");
+            return Err(Error::usage("mount", message).remedy("use --data-caching metadata"));
         }
         if self.writeback && data != DataCaching::On {
-            return Err(Error::usage("mount", "--enable-wb-cache keeps data in the kernel")
-                .remedy("use --data-caching on with it"));
+            return Err(Error::usage("mount", "--enable-wb-cache requires data caching in the kernel")
+                .remedy("use --data-caching on"));
         }
         if self.writeback && self.read_only {
             return Err(Error::usage(
                 "mount",
-                "--enable-wb-cache keeps writes, and --read-only refuses them",
+                "--enable-wb-cache caches writes, but --read-only rejects them",
             )
             .remedy("use one of them"));
         }
         if self.writeback && self.intercept {
             return Err(Error::usage(
                 "mount",
-                "--enable-wb-cache keeps data that programs with --intercept do not see",
+                "--enable-wb-cache caches data that programs with --intercept cannot see",
             )
             .remedy("use one of them"));
         }

@@ -34,7 +34,7 @@ macro_rules! answer {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let refused = |what: &str| io::Error::other(format!("the kernel's FUSE refuses {what}"));
+        let refused = |what: &str| io::Error::other(format!("the kernel's FUSE does not support {what}"));
         config.set_max_write(REQUEST_BYTES_MAX).map_err(|_| refused("writes of 1 MiB"))?;
         config.set_max_background(BACKGROUND_MAX).map_err(|_| refused("64 requests at a time"))?;
         let read_ahead = config.set_max_readahead(REQUEST_BYTES_MAX);

@@ -57,7 +57,7 @@ pub fn check(directory: &Path) -> Result<PathBuf, Error> {
             if error.raw_os_error() == Some(libc::ENOTCONN) && known(&absolute) {
                 return Err(stale(&absolute));
             }
-            let message = "there is no such directory to mount on";
+            let message = "the mount directory does not exist";
             return Err(refused(message, directory)
                 .with("error", &error)
                 .remedy(format!("mkdir -p {}", directory.display())));
@@ -68,23 +68,21 @@ pub fn check(directory: &Path) -> Result<PathBuf, Error> {
         return Err(if is_dead {
             stale(&absolute)
         } else {
-            refused("strata is mounted there already", &absolute).remedy(format!(
+            refused("strata is already mounted there", &absolute).remedy(format!(
                 "choose another directory, or unmount it first: fusermount3 -u {}",
                 absolute.display()
             ))
         });
     }
     if !absolute.is_dir() {
-        return Err(refused("a file system is mounted on a directory, and this is none", &absolute)
-            .remedy("give an empty directory"));
+        return Err(refused("the mount point is not a directory", &absolute).remedy("use an empty directory"));
     }
     let mut entries = std::fs::read_dir(&absolute).map_err(|error| {
-        Error::system("mount", "cannot list the directory to mount on", error)
-            .with("directory", absolute.display())
+        Error::system("mount", "cannot list the mount directory", error).with("directory", absolute.display())
     })?;
     if entries.next().is_some() {
-        return Err(refused("the directory is not empty: the mount would hide what is in it", &absolute)
-            .remedy("give an empty directory"));
+        return Err(refused("the directory is not empty: the mount would hide its contents", &absolute)
+            .remedy("use an empty directory"));
     }
     Ok(absolute)
 }
@@ -97,8 +95,8 @@ pub fn missing() -> Option<Error> {
     };
     if !Path::new("/dev/fuse").exists() {
         return lacks(
-            "there is no /dev/fuse here",
-            "load the kernel's module fuse, or give the container the device",
+            "/dev/fuse is missing",
+            "load the kernel module fuse, or add the device to the container",
         );
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -108,7 +106,7 @@ pub fn missing() -> Option<Error> {
     };
     if !rustix::process::geteuid().is_root() && !has_helper() {
         return lacks(
-            "who is not root mounts by fusermount3, which is missing",
+            "mounting without root requires fusermount3, which is missing",
             "install fuse3, or run as root",
         );
     }
@@ -127,7 +125,7 @@ pub fn clear_dead(directory: &Path) {
 }
 
 fn stale(directory: &Path) -> Error {
-    refused("a mount of strata is left there whose process has ended", directory)
+    refused("a strata mount without a running process is still there", directory)
         .remedy(format!("unmount it first: fusermount3 -u {0}, or umount {0}", directory.display()))
 }
 
@@ -198,9 +196,9 @@ impl Mounted {
         config.n_threads = Some(spec.threads());
         config.clone_fd = true;
         let failed = |error: io::Error| {
-            Error::system("mount", "the file system cannot be mounted", error)
+            Error::system("mount", "cannot mount the file system", error)
                 .with("directory", directory.display())
-                .remedy("it needs /dev/fuse, and root or fusermount3")
+                .remedy("it requires /dev/fuse, and root or fusermount3")
         };
         let mut session = Session::new(adapter, &directory, &config).map_err(failed)?;
         read_ahead(&directory);
@@ -235,7 +233,7 @@ impl Mounted {
             return Ok(Unmounted::Whole);
         }
         let failed = |error: io::Error| {
-            Error::system("unmount", "the file system cannot be unmounted", error)
+            Error::system("unmount", "cannot unmount the file system", error)
                 .with("directory", self.directory.display())
         };
         match rustix::mount::unmount(&self.directory, UnmountFlags::empty()) {
@@ -262,11 +260,13 @@ impl Mounted {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
         match end {
             Some(Err(error)) if error.raw_os_error() != Some(libc::ECONNABORTED) => {
-                Err(Error::system("mount", "requests of the kernel cannot be served", error)
+                Err(Error::system("mount", "cannot serve kernel requests", error)
                     .with("directory", self.directory.display()))
             }
             Some(_) => Ok(()),
-            None => Err(Error::new(ErrorKind::Run, "mount", "a thread that serves requests has ended early")),
+            None => {
+                Err(Error::new(ErrorKind::Run, "mount", "a thread that serves requests ended unexpectedly"))
+            }
         }
     }
 

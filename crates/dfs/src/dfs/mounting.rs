@@ -42,8 +42,9 @@ enum Holding {
 pub(crate) fn check_format(format: &Format) -> Result<(), Error> {
     for class in [format.directory_class, format.file_class] {
         if !is_flat(&class) {
-            let what =
-                format!("files and directories cannot be objects of class {class}: it has copies or parity");
+            let what = format!(
+                "files and directories do not support object class {class}, which has replicas or parity"
+            );
             return Err(Error::usage("dfs", what).remedy("use S1 to S65534 or SX"));
         }
     }
@@ -60,19 +61,19 @@ fn look(store: &dyn Store) -> Result<Holding, Error> {
         Ok((length, _)) => match Superblock::decode(&value[..length]) {
             Ok(superblock) => Ok(Holding::FileSystem(superblock)),
             Err(Unreadable::Version(version)) => {
-                let what = "the container holds a file system of another version";
+                let what = "the container holds a file system of a different version";
                 Err(Error::new(ErrorKind::Unsupported, "dfs", what)
                     .with("version", version)
                     .with("supported", LAYOUT_VERSION)
-                    .remedy("use the strata that made it, or another container"))
+                    .remedy("use the strata version that created it, or another container"))
             }
             Err(Unreadable::Malformed) => Ok(Holding::Others),
         },
         Err(Errno::NOENT) => match store.has_objects() {
             Ok(has_any) => Ok(if has_any { Holding::Others } else { Holding::Nothing }),
-            Err(errno) => Err(failed("the container cannot be listed", errno)),
+            Err(errno) => Err(failed("cannot list the container", errno)),
         },
-        Err(errno) => Err(failed("the superblock cannot be read", errno)),
+        Err(errno) => Err(failed("cannot read the superblock", errno)),
     }
 }
 
@@ -125,21 +126,21 @@ impl Dfs {
         is_alone: bool,
     ) -> Result<Self, Error> {
         let others = || {
-            Error::new(ErrorKind::Unsafe, "dfs", "the container holds no file system, but objects of others")
+            Error::new(ErrorKind::Unsafe, "dfs", "the container holds no file system, but other objects")
                 .remedy("name another container")
         };
         let superblock = match (look_again(&*store)?, create) {
             (Holding::FileSystem(superblock), _) => superblock,
             (Holding::Others, _) => return Err(others()),
             (Holding::Nothing, None) => {
-                return Err(Error::usage("dfs", "the container is empty: it holds no file system")
-                    .remedy("have one made there, or name the container of one"));
+                return Err(Error::usage("dfs", "the container is empty and holds no file system")
+                    .remedy("create one there, or name a container that holds one"));
             }
             (Holding::Nothing, Some(format)) => {
                 check_format(format)?;
                 match make(&*store, format) {
                     Ok(()) | Err(Errno::EXIST) => {}
-                    Err(errno) => return Err(failed("the file system cannot be made", errno)),
+                    Err(errno) => return Err(failed("cannot create the file system", errno)),
                 }
                 match look_again(&*store)? {
                     Holding::FileSystem(superblock) => superblock,
@@ -153,14 +154,20 @@ impl Dfs {
     fn mount(store: Box<dyn Store>, superblock: Superblock, is_alone: bool) -> Result<Self, Error> {
         let groups = store.groups(superblock.root()).map_err(|_| {
             let class = superblock.directory_class;
-            Error::usage("dfs", format!("directories of class {class} need more targets than the pool has"))
+            Error::usage(
+                "dfs",
+                format!("directories of class {class} require more targets than the pool has"),
+            )
         })?;
         if groups > GROUPS_MAX {
-            return Err(Error::usage("dfs", format!("directories over {groups} targets cannot be listed"))
-                .remedy(format!("make it with a class of directories of at most {GROUPS_MAX} groups")));
+            return Err(Error::usage(
+                "dfs",
+                format!("directories over {groups} targets do not support listing"),
+            )
+            .remedy(format!("create it with a directory class of at most {GROUPS_MAX} groups")));
         }
-        let unreadable = |errno| failed("the root directory cannot be read", errno);
-        let client = store.allocate_ids(1).map_err(|errno| failed("no ids are given", errno))?;
+        let unreadable = |errno| failed("cannot read the root directory", errno);
+        let client = store.allocate_ids(1).map_err(|errno| failed("cannot allocate object ids", errno))?;
         let placeholder = Record {
             object: superblock.root(),
             kind: FileKind::Directory,
@@ -185,7 +192,7 @@ impl Dfs {
         };
         let root = dfs.entry(SUPERBLOCK, ROOT_DKEY).map_err(unreadable)?;
         dfs.table.refer(SUPERBLOCK, ROOT_DKEY, &root.record);
-        let unfinished = |errno| failed("renames that a failure cut off cannot be finished", errno);
+        let unfinished = |errno| failed("cannot finish renames that a failure interrupted", errno);
         dfs.finish_intents(is_alone).map_err(unfinished)?;
         Ok(dfs)
     }

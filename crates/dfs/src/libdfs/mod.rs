@@ -56,7 +56,7 @@ impl LibDfs {
     /// Connects to a container, which is made where `creates`.
     pub(crate) fn connect(pool: &str, container: &str, creates: bool) -> Result<Self, Error> {
         let session = Session::connect(pool, container, creates)?;
-        let failed = |errno| Error::system("dfs", "the root directory cannot be opened", errno);
+        let failed = |errno| Error::system("dfs", "cannot open the root directory", errno);
         let root = session.root().map_err(failed)?;
         let dfs = Self {
             root: root.id,

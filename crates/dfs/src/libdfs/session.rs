@@ -72,7 +72,7 @@ impl Session {
     /// Connects to a container, which is made where `creates`.
     pub(super) fn connect(pool: &str, container: &str, creates: bool) -> Result<Arc<Self>, Error> {
         let api = Api::get()?;
-        let nul = |label: &str| Error::usage("dfs", format!("{label:?} has a NUL in it"));
+        let nul = |label: &str| Error::usage("dfs", format!("{label:?} contains a NUL byte"));
         let [pool_text, container_text] = [
             CString::new(pool).map_err(|_| nul(pool))?,
             CString::new(container).map_err(|_| nul(container))?,
@@ -81,13 +81,13 @@ impl Session {
             let errno = done(code).err().unwrap_or(Errno::IO);
             let error = Error::system("dfs", message, errno).with("pool", pool).with("container", container);
             error.remedy(
-                "see whether daos_agent runs here, and dmg pool list and daos container list name both",
+                "check that daos_agent runs here, and that dmg pool list and daos container list show both",
             )
         };
         // SAFETY: no arguments; counted by the library.
         let code = unsafe { (api.dfs_init)() };
         if code != 0 {
-            return Err(failed("libdfs does not start", code));
+            return Err(failed("cannot start libdfs", code));
         }
         let flags = if creates { libc::O_RDWR | libc::O_CREAT } else { libc::O_RDWR };
         let mut mount = null_mut();
@@ -99,7 +99,7 @@ impl Session {
         if code != 0 {
             // SAFETY: as often as it was started.
             unsafe { (api.dfs_fini)() };
-            return Err(failed("cannot connect to the container, or it is none of files (type POSIX)", code));
+            return Err(failed("cannot connect to the container, or its type is not POSIX", code));
         }
         Ok(Arc::new(Self { api, mount }))
     }

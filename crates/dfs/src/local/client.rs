@@ -37,7 +37,7 @@ impl LocalFileSystem {
     pub fn connect(socket: &Path, client: u64) -> Result<Self, Error> {
         let new = Self { socket: socket.to_owned(), client, idle: Mutex::default() };
         let stream = new.connection().map_err(|error| {
-            Error::system("connect", "the process of the mount does not answer", error)
+            Error::system("connect", "the mount process does not answer", error)
                 .with("socket", socket.display())
         })?;
         new.put_back(stream);
@@ -60,7 +60,7 @@ impl LocalFileSystem {
         let (errno, length) = head(&mut stream)?;
         match errno {
             0 if length == 0 => Ok(stream),
-            _ => Err(io::Error::other("the mount is of another version")),
+            _ => Err(io::Error::other("the mount has a different version")),
         }
     }
 

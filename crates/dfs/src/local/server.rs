@@ -70,7 +70,7 @@ impl LocalServer {
         observer: impl Fn(Change<'_>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let failed = |error| {
-            Error::system("serve", "programs of this machine cannot be served", error)
+            Error::system("serve", "cannot serve programs on this machine", error)
                 .with("directory", directory.display())
         };
         left::remove(directory);

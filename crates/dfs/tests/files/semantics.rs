@@ -229,15 +229,18 @@ fn a_container_of_others_is_refused_and_left_as_it_is() {
         |label: &str, create| dfs::Options { container: Some(label.to_owned()), create, ..options(4096) };
     let refused = |options| dfs::open_on_pool(&ground.pool, &options).map(drop).expect_err("refused");
     let error = refused(of("theirs", true));
-    assert!(error.exit_code() == 2 && error.to_string().contains("objects of others"), "{error}");
+    assert!(
+        error.exit_code() == 2 && error.to_string().contains("no file system, but other objects"),
+        "{error}"
+    );
     let error = refused(of("missing", false));
-    assert!(error.to_string().contains("there are: theirs"), "{error}");
+    assert!(error.to_string().contains("existing containers: theirs"), "{error}");
     ground.pool.create_container("empty", &ContainerProperties::default()).expect("made");
     let error = refused(of("empty", false));
-    assert!(error.to_string().contains("it holds no file system"), "{error}");
+    assert!(error.to_string().contains("is empty and holds no file system"), "{error}");
     let mut coded = of("empty", true);
     coded.format.file_class = "EC_2P1G1".parse().expect("a class");
-    assert!(refused(coded).to_string().contains("copies or parity"));
+    assert!(refused(coded).to_string().contains("replicas or parity"));
     let mut odd = of("empty", true);
     odd.format.chunk_bytes = 5000;
     assert!(refused(odd).to_string().contains("a power of two"));

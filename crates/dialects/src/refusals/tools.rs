@@ -228,7 +228,7 @@ const MDTEST_PHRASES: Phrases = &[
         "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
         "raise --tasks, or bind the process (taskset)",
     ),
-    ("make one with --op tree-create,create", "make one with -C, with the same -d"),
+    ("create one with --op tree-create,create", "create one with -C, with the same -d"),
     ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
     ("run longer (--time 10s or more), or take out --count and --bytes limits", "run longer: a larger -n"),
     ("ask for a lower --rate, or allow more in flight (-t, -q)", "raise --tasks"),

@@ -15,15 +15,15 @@ use crate::formats::why;
 use crate::planning;
 use crate::spec::{self, AppSpec};
 
-/// Place of a stage among targets that are measured side by side.
+/// Place of a stage among compared targets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BesidePlan {
-    /// All targets, in the order in which they take turns.
+    /// All targets, in turn order.
     pub targets: Vec<String>,
-    /// Names that tables and charts call them by, where the user labelled one of them.
+    /// Names in tables and charts, if the user labelled any target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Number of the stage's own target among them, from 0.
+    /// Number of the stage's target among them, from 0.
     pub at: u32,
     /// Pass over the targets, from 1.
     pub pass: u32,
@@ -97,8 +97,8 @@ pub(crate) fn targets(on: &[String]) -> Result<Vec<Target>, Error> {
     };
     let targets: Vec<Target> = words.iter().map(|word| labels::parse(word)).collect::<Result<_, _>>()?;
     if let ([only], false) = (&targets[..], on.is_empty()) {
-        return Err(usage(format!("--on compares targets, and {} is the only one", only.target)).remedy(
-            "name two or more: --on TARGET,TARGET, or --on once for each; one alone stands without --on",
+        return Err(usage(format!("--on compares targets, but {} is the only one", only.target)).remedy(
+            "name two or more: --on TARGET,TARGET, or --on once for each; a single target needs no --on",
         ));
     }
     for (at, target) in targets.iter().enumerate() {
@@ -140,7 +140,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
     let option = match (own.on.is_empty(), own.try_remedy) {
         (true, false) if own.passes.is_some() => {
             return Err(usage(
-                "--passes is of several targets, and of remedies: give --on TARGET,TARGET or --try with it",
+                "--passes requires several targets or a remedy: add --on TARGET,TARGET or --try",
             ));
         }
         (true, false) => return Ok(()),
@@ -148,23 +148,23 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
         (false, _) => "--on",
     };
     if let Some(target) = spec.targets.first().filter(|_| option == "--on") {
-        return Err(usage(format!("the target {target} stands beside --on, which names all targets"))
-            .remedy("put it into --on, or leave --on out"));
+        return Err(usage(format!("the target {target} is outside of --on, which must name all targets"))
+            .remedy("add it to --on, or omit --on"));
     }
     let refused = [
         (
             dlio::is_search(&own.settings),
-            "accelerators=max: search on one target after the other, or give one number of accelerators",
+            "accelerators=max: search on one target after another, or set one number of accelerators",
         ),
-        (spec.keep, "--keep: each turn begins on a target without its data"),
+        (spec.keep, "--keep: each turn starts on a target without data of the run"),
         (
             option == "--try" && (!spec.hosts.is_empty() || spec.place.is_some()),
-            "--hosts: what is tried follows from the time of the processes of one machine",
+            "--hosts: the remedy is chosen from the times of processes on one machine",
         ),
-        (option == "--on" && own.try_remedy, "--try: the remedy of one target may be none on another"),
+        (option == "--on" && own.try_remedy, "--try: targets can require different remedies"),
     ];
     match refused.iter().find(|(is_said, _)| *is_said) {
-        Some((_, what)) => Err(usage(format!("{option} does not go with {what}"))),
+        Some((_, what)) => Err(usage(format!("{option} conflicts with {what}"))),
         None if option == "--try" => Ok(()),
         None => labels::check(&targets(&own.on)?),
     }
@@ -218,7 +218,7 @@ fn without_hdf5(spec: &Spec) -> Option<String> {
     let target = spec.targets.first()?;
     let opening = planning::target_spec(spec, target, 0).ok()?;
     let error = storage::find(target).ok()?.storage_hdf5(&opening, 1).err()?;
-    Some(format!("all targets have the same load, and {}", without_password(&why(&error))))
+    Some(format!("all targets must have the same load, and {}", without_password(&why(&error))))
 }
 
 /// The option of `NAME`, or of `N:NAME` or `LABEL:NAME`, and the targets that take it: all that have it, or the one of that number or label.
@@ -228,8 +228,8 @@ fn takers<'a>(name: &'a str, targets: &[Target]) -> Result<(&'a str, Vec<usize>)
         let labelled = || targets.iter().position(|target| target.label.as_deref() == Some(which));
         let Some(at) = numbered.or_else(labelled).filter(|at| *at < targets.len()) else {
             let kind = if which.parse::<usize>().is_ok() { "number" } else { "label" };
-            return Err(usage(format!("--target-options {which}:{name}: there is no target of this {kind}"))
-                .remedy(format!("use 1 to {}, in the order of --on, or a label of it", targets.len())));
+            return Err(usage(format!("--target-options {which}:{name}: no target has this {kind}"))
+                .remedy(format!("use 1 to {}, in the order of --on, or a label from --on", targets.len())));
         };
         // One that it does not take is refused with those that it does when its spec is made.
         return Ok((name, vec![at]));
@@ -243,8 +243,8 @@ fn takers<'a>(name: &'a str, targets: &[Target]) -> Result<(&'a str, Vec<usize>)
     }
     match found.is_empty() {
         false => Ok((name, found)),
-        true => Err(usage(format!("--target-options {name}: no target of --on takes it"))
-            .remedy("leave it out; docs/applications.md says which options targets take")),
+        true => Err(usage(format!("--target-options {name}: no target of --on supports it"))
+            .remedy("omit it; docs/applications.md lists the options of each target")),
     }
 }
 

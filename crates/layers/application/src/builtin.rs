@@ -44,7 +44,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
         return std::fs::read_to_string(path_of(name)).map_err(|error| {
             Error::usage("description", format!("cannot read the description: {error}"))
                 .with("path", name)
-                .remedy("give the path of a TOML file, or a name of strata app list")
+                .remedy("use the path of a TOML file, or a name from strata app list")
         });
     }
     let found = BUILTIN.iter().find(|builtin| builtin.name == name);
@@ -54,7 +54,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
             Some(near) => format!("{near} (the nearest there is), or the path of a description"),
             None => format!("one of {}, or the path of a description", names.join(", ")),
         };
-        Error::usage("plan", format!("there is no application {name:?}")).remedy(format!("use {accepted}"))
+        Error::usage("plan", format!("no application {name:?} exists")).remedy(format!("use {accepted}"))
     })
 }
 

@@ -48,14 +48,21 @@ fn list(_matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
 
 fn show_command() -> clap::Command {
     clap::Command::new("show")
-        .about("Show the description of an application, to start one's own from, or its parameters and steps")
+        .about(
+            "Show the parameters and steps of an application, or its description, as a template for your own",
+        )
         .arg(
             Arg::new("name")
                 .value_name("NAME")
                 .required(true)
-                .help("A name of strata app list, or the path of a description"),
+                .help("A name from strata app list, or the path of a description"),
         )
-        .arg(Arg::new("toml").long("toml").action(clap::ArgAction::SetTrue).help("The description as it is"))
+        .arg(
+            Arg::new("toml")
+                .long("toml")
+                .action(clap::ArgAction::SetTrue)
+                .help("Print the description itself (TOML)"),
+        )
 }
 
 fn show(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {

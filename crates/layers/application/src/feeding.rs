@@ -44,9 +44,9 @@ pub(crate) fn check_hosts(spec: &Spec) -> Result<(), Error> {
     if !is_asked(spec) || spec.place.is_none_or(|place| place.hosts < 2) {
         return Ok(());
     }
-    Err(Error::usage("plan", "several hosts do not search for the most accelerators")
+    Err(Error::usage("plan", "the search for the most accelerators does not support several hosts")
         .with("accelerators", "max")
-        .remedy("give their number (--accelerators N), or leave out --hosts"))
+        .remedy("set the number (--accelerators N), or omit --hosts"))
 }
 
 impl Feeding {
@@ -69,12 +69,12 @@ impl Feeding {
         let max = facts.accelerators_max.min(of_memory);
         let reason = match () {
             () if max < facts.accelerators_max => {
-                format!("the memory has room for no more buffers of {}", ByteSize(first.transfer_bytes_max()))
+                format!("memory is full: no more buffers of {} fit", ByteSize(first.transfer_bytes_max()))
             }
             () if facts.is_of_data_set => {
-                "the data set has samples for no more in a step; use more files".to_owned()
+                "the data set has too few samples per step for more; use more files".to_owned()
             }
-            () => "a run has no more accelerators".to_owned(),
+            () => "a run supports no more accelerators".to_owned(),
         };
         Ok(Some(Arc::new(Self {
             spec: spec.clone(),

@@ -65,7 +65,7 @@ fn one_rank_each(application: &Application, hosts: u32) -> Result<(), Error> {
         let processes = groups.iter().map(|group| group.processes).sum::<u32>();
         if processes != hosts || groups.len() != 1 {
             let what = format!(
-                "{processes} processes on {hosts} ranks of MPI, and parallel HDF5 has one process on each"
+                "{processes} processes on {hosts} MPI ranks, but parallel HDF5 requires one process per rank"
             );
             return Err(Error::usage("plan", what)
                 .with("stage", stage)
@@ -83,9 +83,10 @@ fn settle_transfers(application: &mut Application, spec: &Spec) -> Result<(), Er
     let parameters = application.formats.iter().filter_map(|asked| asked.transfers_parameter.clone());
     for name in parameters.collect::<Vec<_>>() {
         if spec::of(spec).settings.iter().any(|(given, _)| *given == name) {
-            let what = format!("{name} is of ranks of MPI that share an HDF5 file, and none do here");
+            let what =
+                format!("{name} requires MPI ranks that share an HDF5 file, which this run does not use");
             return Err(Error::usage("plan", what)
-                .remedy(format!("leave out --set {name}, or start ranks by mpirun, with --format hdf5")));
+                .remedy(format!("omit --set {name}, or start the ranks with mpirun and use --format hdf5")));
         }
         application.parameters.retain(|parameter| parameter.name != name);
     }
@@ -107,7 +108,7 @@ fn hosts(spec: &Spec) -> u32 {
 /// Reason beside the target itself for which `auto` is raw.
 fn raw_reason(spec: &Spec, is_parallel: bool) -> Option<String> {
     if hosts(spec) > 1 && !is_parallel {
-        return Some("several hosts carry the run out, and each may have another library".to_owned());
+        return Some("the run uses several hosts, which can have different libraries".to_owned());
     }
     spec::of(spec).raw_because.clone()
 }

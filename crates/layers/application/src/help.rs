@@ -6,9 +6,9 @@ use workload::help::{Example, Help};
 pub(crate) const APP: Help = Help {
     options: &["set", "pattern", "index", "profile", "target-options", "json"],
     examples: &[
-        Example::new("the applications that there are", "app list"),
+        Example::new("list all applications", "app list"),
         Example::new(
-            "checkpoints on an object store, and where the time goes",
+            "checkpoints on an object store, with a time breakdown",
             "app vpic vos:/dev/shm/pool --profile",
         ),
         Example::new(
@@ -24,7 +24,7 @@ pub(crate) const APP: Help = Help {
 
 /// Help of `strata app list`.
 pub(crate) const LIST: &[(&str, Help)] =
-    &[("", Help { options: &[], examples: &[Example::new("the applications that there are", "app list")] })];
+    &[("", Help { options: &[], examples: &[Example::new("list all applications", "app list")] })];
 
 /// Help of `strata app show`.
 pub(crate) const SHOW: &[(&str, Help)] = &[(
@@ -33,7 +33,7 @@ pub(crate) const SHOW: &[(&str, Help)] = &[(
         options: &[],
         examples: &[
             Example::new("parameters and steps", "app show fdb-hammer"),
-            Example::new("the description, to start one's own from", "app show vpic --toml"),
+            Example::new("the description, as a template for your own", "app show vpic --toml"),
         ],
     },
 )];

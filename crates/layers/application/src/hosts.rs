@@ -45,12 +45,12 @@ pub(crate) fn spread(application: &mut Application, hosts: u32) -> Result<(), Er
             let is_part = recovers(step) && (step.items > 0 || step.shuffled);
             if is_part || (step.selection == Selection::Own && step.space.items > 0) {
                 let given = format!(
-                    "each of several hosts recovers its own log, and {}.{} has items or an order of its own",
+                    "each host recovers its own log, but {}.{} has its own items or order",
                     group.name, step.name
                 );
                 return Err(Error::usage("plan", given)
                     .with("application", &application.name)
-                    .remedy("use one host, or a recovery without items and order, in a group of its own"));
+                    .remedy("use one host, or a recovery without items and order, in a separate group"));
             }
         }
         group.processes = group.processes.saturating_mul(hosts);

@@ -17,7 +17,7 @@ pub const LAYER: Layer = Layer::of(&DEFINITION);
 static DEFINITION: LayerDef = LayerDef {
     command: "app",
     help: crate::help::APP,
-    targets: "The application (a name of strata app list, or the path of a description) and its target: a directory, dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, daos://POOL/CONTAINER, rados://POOL, s3://BUCKET or null:",
+    targets: "The application (a name from strata app list, or the path of a description) and its target: a directory, dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, daos://POOL/CONTAINER, rados://POOL, s3://BUCKET or null:",
     target_count: (0, 2),
     options: &[APPLICATION, MEMORY],
     common: COMMON,
@@ -53,13 +53,13 @@ const COMMON: &[&str] = &[
 ];
 
 const PROCESSES: &str =
-    "--set with the parameter of the application that says how many processes it has, such as writers=8";
+    "--set with the application's parameter for the number of processes, such as writers=8";
 
 /// Options of media that this layer does not have, and their substitutes.
 const REFUSED: &[(&str, &str)] = &[
     ("threads", PROCESSES),
     ("depth", "nothing: each process of an application makes one call at a time"),
-    ("count", "--steps, or --set with the parameter that says how much is done"),
+    ("count", "--steps, or --set with the parameter for the amount of work"),
     ("op", "the steps of a description: strata app show NAME"),
     ("verify", "nothing: every byte that is read is checked unless --no-verify is given"),
     ("direct", "--target-options direct=true"),
@@ -108,9 +108,9 @@ const APPLICATION: &[OptionDef] = &[
         "app",
         None,
         "NAME",
-        "the first word",
+        "first word",
         Workload,
-        "Application, where the first word on the command line does not name it: one of strata app list, or the path of a description",
+        "Application, if the first word on the command line does not name it: a name from strata app list, or the path of a description",
         app,
         |text| some_text("app", text)
     ),
@@ -118,7 +118,7 @@ const APPLICATION: &[OptionDef] = &[
         "set",
         None,
         "NAME=VALUE,...",
-        "as described",
+        "from the description",
         Workload,
         "Values of the application's parameters (strata app show NAME lists them)",
         |spec: &mut Spec, text| {
@@ -135,49 +135,49 @@ const APPLICATION: &[OptionDef] = &[
         "X|N/M",
         "the application's defaults",
         Workload,
-        "Share of the application's full size, such as 1/1000 or 0.001: vpic, bd-cats, cosmic-tagger, fdb-hammer (strata app show NAME has the values at --scale 1)",
+        "Fraction of the application's full size, such as 1/1000 or 0.001: vpic, bd-cats, cosmic-tagger, fdb-hammer (strata app show NAME lists the values at --scale 1)",
         scale,
         str::parse
     ),
     parameter!(
         "workload",
         "FILE|NAME",
-        "The same as --set workload=...: dlio: a workload file of DLIO (YAML), or one of unet3d, bert, resnet50, cosmoflow"
+        "Same as --set workload=...: dlio: a workload file of DLIO (YAML), or one of unet3d, bert, resnet50, cosmoflow"
     ),
     parameter!(
         "accelerators",
         "N|max",
-        "The same as --set accelerators=N: dlio: accelerators that are fed; max: finds how many this storage can feed"
+        "Same as --set accelerators=N: dlio: number of accelerators to feed; max: finds how many this storage can feed"
     ),
-    parameter!("steps", "N", "The same as --set steps=N: iterations of the application"),
-    parameter!("members", "N", "The same as --set members=N: fdb-hammer: members of the ensemble"),
-    parameter!("levels", "N", "The same as --set levels=N: fdb-hammer: levels of the atmosphere"),
-    parameter!("params", "N", "The same as --set params=N: fdb-hammer: parameters of a level"),
-    parameter!("writers", "N", "The same as --set writers=N: processes that write"),
-    parameter!("readers", "N", "The same as --set readers=N: processes that read"),
+    parameter!("steps", "N", "Same as --set steps=N: iterations of the application"),
+    parameter!("members", "N", "Same as --set members=N: fdb-hammer: members of the ensemble"),
+    parameter!("levels", "N", "Same as --set levels=N: fdb-hammer: levels of the atmosphere"),
+    parameter!("params", "N", "Same as --set params=N: fdb-hammer: parameters per level"),
+    parameter!("writers", "N", "Same as --set writers=N: processes that write"),
+    parameter!("readers", "N", "Same as --set readers=N: processes that read"),
     parameter!(
         "pattern",
         "A|B",
-        "The same as --set pattern=...: fdb-hammer: A writes and then reads, B does both at once"
+        "Same as --set pattern=...: fdb-hammer: A writes and then reads, B does both at once"
     ),
     parameter!(
         "index",
         "shared|process",
-        "The same as --set index=...: fdb-hammer: one index for all processes, or one for each"
+        "Same as --set index=...: fdb-hammer: one index for all processes, or one per process"
     ),
     parameter!(
         "format",
         "raw|hdf5|auto",
-        "The same as --set format=...: vpic, bd-cats: HDF5 files by libhdf5, raw files, or HDF5 where library and target have it"
+        "Same as --set format=...: vpic, bd-cats: HDF5 files (libhdf5), raw files, or HDF5 if library and target support it"
     ),
-    parameter!("size", "SIZE", "The same as --set size=SIZE: bytes of an item"),
+    parameter!("size", "SIZE", "Same as --set size=SIZE: bytes per item"),
     option!(
         "target-options",
         None,
         "NAME=VALUE,...",
         "none",
         Engine,
-        "Options of the layer that the target is of (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE; with --on each goes to the targets that have it, and 2:NAME=VALUE to the second alone, LABEL:NAME=VALUE to the labelled one",
+        "Options of the target's layer (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE; with --on an option applies to all targets that support it, 2:NAME=VALUE only to the second, LABEL:NAME=VALUE only to the labelled one",
         |spec: &mut Spec, text| {
             let options = pairs("target-options", text, Some("true"))?;
             spec.own.get_mut::<AppSpec>().target_options.extend(options);
@@ -188,9 +188,9 @@ const APPLICATION: &[OptionDef] = &[
         "on",
         None,
         "[LABEL:]TARGET,...",
-        "none: the TARGET beside the application",
+        "none: the TARGET argument",
         Engine,
-        "Targets side by side: each runs the application in its turn, in several passes over all; given several times, each is one target, which may hold commas. LABEL:TARGET says what tables and charts call it",
+        "Targets to compare: each runs the application in turn, in several passes over all targets; if repeated, each --on is one target, which may contain commas. LABEL:TARGET sets its name in tables and charts",
         |spec: &mut Spec, text| {
             let target = some_text("on", text)?;
             spec.own.get_mut::<AppSpec>().on.push(target);
@@ -204,7 +204,7 @@ const APPLICATION: &[OptionDef] = &[
         "N",
         "3",
         Run,
-        "Passes over the targets of --on, or over the two sides of --try; intervals come from their differences. 2 to 50",
+        "Passes over the targets of --on, or over the two variants of --try; confidence intervals come from their differences. 2 to 50",
         passes,
         |text| parse_u64_in("passes", text, 2..=50).map(|passes| passes as u32)
     ),
@@ -213,7 +213,7 @@ const APPLICATION: &[OptionDef] = &[
         "try",
         "off",
         Run,
-        "Tries the application's remedy for the most expensive part of its time, in turns with the load as it was (implies --profile)",
+        "Tests the application's remedy for the most expensive part of its time, alternating with the unchanged load (implies --profile)",
         try_remedy
     ),
     switch_of!(AppSpec, "no-verify", "off", Data, "Does not check the bytes that are read", no_verify),

@@ -26,7 +26,7 @@ pub struct CallPlan {
     pub class: AppClass,
     /// Number of its set.
     pub set: u16,
-    /// Made on every so-manyth item.
+    /// Issued on every Nth item.
     pub every: u64,
 }
 
@@ -37,19 +37,19 @@ pub enum Selection {
     /// The step has its own, or none.
     #[default]
     Own,
-    /// Those that another one has in the same iteration.
+    /// Items of another step in the same iteration.
     Same,
-    /// Those of its last iteration.
+    /// Items of its last iteration.
     Last,
     /// All of its items.
     All,
 }
 
-/// How time between calls is spent.
+/// How a computation spends its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComputeWith {
-    /// Asleep: something else than this processor computes.
+    /// Asleep: the computation does not use this CPU.
     #[default]
     Sleep,
     /// Busy.
@@ -63,7 +63,7 @@ pub struct AfterPlan {
     pub group: u16,
     /// Its number in the group.
     pub step: u16,
-    /// By so many iterations it may be behind.
+    /// Number of iterations that it may lag behind.
     pub lag: u64,
 }
 
@@ -81,23 +81,23 @@ pub struct Dimension {
 pub struct StepPlan {
     /// Name.
     pub name: String,
-    /// Numbers of its items.
+    /// Numbering of its items.
     pub space: Space,
     /// Items of them.
     pub selection: Selection,
-    /// Items of each process in an iteration, where all items are gone through by and by; 0: processes share them in each iteration.
+    /// Items per process and iteration, if the iterations go through all items in turn; 0: the processes share all items in each iteration.
     pub items: u64,
-    /// Those items are the ones of all processes of the group together.
+    /// These items are those of all processes of the group together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub together: bool,
-    /// Items that are passed over before the first.
+    /// Items to skip before the first.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub skip: u64,
-    /// Shuffled anew in each pass.
+    /// Reshuffled in each pass.
     pub shuffled: bool,
-    /// Calls at the beginning of the first iteration.
+    /// Calls at the start of the first iteration.
     pub once: Vec<CallPlan>,
-    /// Calls at the beginning of each iteration.
+    /// Calls at the start of each iteration.
     pub begin: Vec<CallPlan>,
     /// Calls on each item.
     pub each: Vec<CallPlan>,
@@ -153,36 +153,36 @@ fn is_nothing(number: &u64) -> bool {
     *number == 0
 }
 
-/// How the utilisation of accelerators is told.
+/// How the utilisation of accelerators is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UtilisationPlan {
-    /// Thousandths that it must reach; 0: nothing is asked of it.
+    /// Required utilisation in thousandths; 0: no limit.
     pub permille_min: u64,
-    /// Iterations at the beginning that are left out.
+    /// Excluded iterations at the start.
     pub first: u64,
-    /// Iterations at the end that are left out.
+    /// Excluded iterations at the end.
     pub last: u64,
-    /// Samples of an accelerator in an iteration.
+    /// Samples per accelerator and iteration.
     pub samples: u64,
     /// Mean bytes of a sample.
     pub sample_bytes: u64,
-    /// Samples of an epoch, of all accelerators together; 0: the time of one is not told.
+    /// Samples per epoch over all accelerators; 0: the time of an epoch is not reported.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub epoch_samples: u64,
 }
 
-/// Processes that do the same.
+/// Processes with the same steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupPlan {
     /// Name.
     pub name: String,
     /// Number of processes.
     pub processes: u32,
-    /// How often each carries its steps out.
+    /// Number of iterations of its steps.
     pub iterations: u64,
     /// Name of an iteration, for messages.
     pub iteration: String,
-    /// Its processes are accelerators, and how their utilisation is told.
+    /// How the utilisation is computed, if its processes are accelerators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<UtilisationPlan>,
     /// Its stage is a checkpoint.
@@ -212,15 +212,15 @@ pub struct AppPlan {
     pub version: String,
     /// Driver of the target.
     pub engine: String,
-    /// Library that makes HDF5 files, its version and file; none where all objects are raw.
+    /// Library that writes HDF5 files, with version and file; none if all objects are raw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hdf5_library: Option<String>,
-    /// Memory that the buffers lie in.
+    /// Memory of the buffers.
     #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
     pub memory: gpu::MemoryPlan,
     /// Target.
     pub target: String,
-    /// Its place among targets that are measured side by side.
+    /// Its place among compared targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<crate::beside::BesidePlan>,
     /// Options of the target's layer.
@@ -236,17 +236,17 @@ pub struct AppPlan {
     pub groups: Vec<GroupPlan>,
     /// Every byte that is read is checked.
     pub verify: bool,
-    /// Calls that the target does not have, and that are left out.
+    /// Skipped calls that the target does not support.
     pub left_out: Vec<String>,
     /// Data that is written stays in the page cache until it is synced.
     pub is_cached: bool,
-    /// The target works in this process.
+    /// The target runs in this process.
     pub is_in_process: bool,
-    /// Whether it is the first stage of its application: nothing has taken room before it.
+    /// Whether it is the first stage of its application, so that no earlier stage has used space.
     pub is_first: bool,
     /// Seed of the content of all stages.
     pub content_seed: u64,
-    /// How the load is put on: one thread a process.
+    /// How the load is generated: one thread per process.
     pub load: LoadPlan,
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
         spec.own.get_mut::<crate::spec::AppSpec>().app = Some(name);
     }
     let app = spec::of(spec).app.clone().ok_or_else(|| {
-        Error::usage("plan", "no application was named").remedy("strata app list shows those that there are")
+        Error::usage("plan", "no application named").remedy("strata app list shows all applications")
     })?;
     beside::check(spec)?;
     spec.profile |= spec::of(spec).try_remedy;
@@ -60,9 +60,8 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
         1 => Ok(()),
         0 => Err(Error::usage("plan", format!("the application {app} has no target"))
             .remedy(format!("name one: strata app {app} DIRECTORY"))),
-        count => Err(Error::usage("plan", format!("{count} targets where an application has one")).remedy(
-            format!("strata app {app} {}, or several side by side: --on TARGET,TARGET", spec.targets[0]),
-        )),
+        count => Err(Error::usage("plan", format!("{count} targets, but an application has one"))
+            .remedy(format!("strata app {app} {}, or compare several: --on TARGET,TARGET", spec.targets[0]))),
     }
 }
 
@@ -122,13 +121,13 @@ pub(crate) fn settle_hosts(spec: &mut Spec, paths: &[PathBuf]) -> Result<(), Err
     let target = embedded.or(targets.first()).cloned().unwrap_or_default();
     let (message, remedy) = if embedded.is_some() {
         (
-            "one process alone can have the store in a directory open, and the hosts of an application share its target",
-            "serve it (strata engine --pool POOL --dir DIR) and give engine://HOST:PORT/POOL/CONTAINER",
+            "only one process can open a store in a directory, but the hosts of an application share its target",
+            "serve it (strata engine --pool POOL --dir DIR) and use engine://HOST:PORT/POOL/CONTAINER",
         )
     } else {
         (
-            "the hosts of an application share its target, and these have each their own",
-            "use a file system or an object store that all of them reach; --host-targets shared where they see the same directory all the same",
+            "the hosts of an application share its target, but here each host has its own",
+            "use a file system or an object store that all hosts can access; or --host-targets shared if the directory is the same on all hosts",
         )
     };
     Err(Error::usage("plan", message).with("target", without_password(&target)).remedy(remedy))
@@ -174,12 +173,8 @@ pub(crate) fn loaded(spec: &Spec) -> Result<(Description, Vec<(String, String)>)
     let (description, settings) = builtin::load(name, &own.settings)?;
     let Some(scale) = own.scale else { return Ok((description, settings.to_vec())) };
     let settings = match description.name == dlio::NAME {
-        true => {
-            Err(Error::usage("plan", "dlio has no full size that --scale is of: its workload has its sizes")
-                .remedy(
-                    "leave out --scale, and change keys of the workload (--set dataset.num_files_train=...)",
-                ))
-        }
+        true => Err(Error::usage("plan", "--scale does not support dlio: its workload defines its sizes")
+            .remedy("omit --scale, and change keys of the workload (--set dataset.num_files_train=...)")),
         false => scaled(&description, settings, scale),
     };
     let settings = settings.map_err(|error| error.with("application", name))?;
@@ -254,10 +249,10 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
     if plan.memory.gpu().is_some() && plan.sets.iter().any(SetPlan::is_grouped) {
         return Err(Error::usage(
             "plan",
-            "groups of commits are gathered in memory of the host, and the buffers are on GPUs",
+            "groups of commits require host memory, but the buffers are on GPUs",
         )
         .with("stage", &plan.name)
-        .remedy("leave out --memory gpu, or use a log in segments (database: --set files=one)"));
+        .remedy("omit --memory gpu, or use a log in segments (database: --set files=one)"));
     }
     plan.load.threads = processes.div_ceil(hosts);
     plan.load.warmup = Warmup::None;
@@ -268,7 +263,7 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
         return Err(Error::usage(
             "plan",
             format!(
-                "{processes} processes with buffers of {} need more than half of the memory",
+                "{processes} processes with buffers of {} require more than half of the memory",
                 ByteSize(slot)
             ),
         )
@@ -288,7 +283,7 @@ fn check_staging(plan: &AppPlan, hosts: u32, accepted: u64) -> Result<(), Error>
     if !processes.is_multiple_of(hosts) {
         return refuse(
             format!(
-                "{processes} processes on {hosts} hosts stage items, which another process of the same host writes"
+                "{processes} staging processes are not a multiple of {hosts} hosts, but the flushing process must be on the same host"
             ),
             format!(
                 "use a multiple of {hosts} processes (checkpoint: --set ranks={}), or --set flush=sync",
@@ -298,8 +293,8 @@ fn check_staging(plan: &AppPlan, hosts: u32, accepted: u64) -> Result<(), Error>
     }
     if plan.memory.gpu().is_some() {
         return refuse(
-            "items are staged in memory of the host, and the buffers are on GPUs".to_owned(),
-            "leave out --memory gpu, or use --set flush=sync".to_owned(),
+            "staging items requires host memory, but the buffers are on GPUs".to_owned(),
+            "omit --memory gpu, or use --set flush=sync".to_owned(),
         );
     }
     let bytes_of = |set: u16| {
@@ -309,7 +304,10 @@ fn check_staging(plan: &AppPlan, hosts: u32, accepted: u64) -> Result<(), Error>
     let bytes = plan.staged().map(|(_, set)| bytes_of(set)).fold(0u64, u64::saturating_add);
     if bytes > accepted {
         return refuse(
-            format!("copies of {} of this host need more than half of the memory", ByteSize(bytes).human()),
+            format!(
+                "copies of {} on this host require more than half of the memory",
+                ByteSize(bytes).human()
+            ),
             "use smaller items, fewer processes, or --set flush=sync".to_owned(),
         );
     }
@@ -335,7 +333,7 @@ pub(crate) fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, 
         if !known.contains(&flag.as_str()) {
             return Err(Error::usage(
                 "plan",
-                format!("{flag} is no option of an application's target there"),
+                format!("the target of the application does not support the option {flag}"),
             )
             .with("target", target)
             .remedy(format!("use one of {}", known.join(", "))));
@@ -428,7 +426,7 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
     {
         let name = call.class.name();
         return refuse(
-            format!("{} has no {name}, which {} calls", facts.engine, application.name),
+            format!("{} does not support {name}, which {} calls", facts.engine, application.name),
             "use a file target, or a value of the application's parameters without it (checkpoint: --set names=direct)",
         );
     }
@@ -438,10 +436,10 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         if facts.only_whole && (!is_alone || set.transfer_bytes < set.size_bytes_max) {
             return refuse(
                 format!(
-                    "{} writes whole objects, and items of the set {} are parts of one",
+                    "{} writes whole objects, but items of the set {} are parts of an object",
                     facts.engine, set.name
                 ),
-                "use a target with arrays or files, or an application with an object for each item that one call moves (fdb-hammer; cosmic-tagger: --set files=sample; vpic, bd-cats: --set files=variable and a transfer as large as a variable; checkpoint: --set names=direct and a transfer as large as size; database: --set files=page)",
+                "use a target with arrays or files, or an application with one object per item and one call per object (fdb-hammer; cosmic-tagger: --set files=sample; vpic, bd-cats: --set files=variable and a transfer as large as a variable; checkpoint: --set names=direct and a transfer as large as size; database: --set files=page)",
             );
         }
         let unit = facts.granularity_bytes.max(1);
@@ -454,11 +452,8 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
             || !set.transfer_bytes.is_multiple_of(unit);
         if unit > 1 && is_cut {
             return refuse(
-                format!(
-                    "past the page cache, items of the set {} must be multiples of {unit} bytes",
-                    set.name
-                ),
-                "use such a size, or a range of such sizes (cosmic-tagger: --set size=20KiB..40KiB/4KiB); or leave out direct",
+                format!("with direct I/O, items of the set {} must be multiples of {unit} bytes", set.name),
+                "use such a size, or a range of such sizes (cosmic-tagger: --set size=20KiB..40KiB/4KiB); or omit direct",
             );
         }
     }
@@ -475,7 +470,7 @@ pub(crate) fn check_space(sets: &[SetPlan], facts: &StorageFacts, target: &str) 
         Some(free) if bytes > free => Err(Error::usage(
             "plan",
             format!(
-                "the application writes {}, and the target has {} free",
+                "the application writes {}, but the target has only {} free",
                 ByteSize(bytes).human(),
                 ByteSize(free).human()
             ),

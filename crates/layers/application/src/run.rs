@@ -253,7 +253,7 @@ impl AppRun {
             return Ok((Arc::clone(&turn.storage), Arc::clone(&turn.logs), Arc::clone(&turn.times)));
         }
         if is_repeated && !plan.is_first {
-            return Err(Error::new(ErrorKind::Run, "stage", "the stage before it did not run"));
+            return Err(Error::new(ErrorKind::Run, "stage", "the previous stage did not run"));
         }
         self.end_turn();
         let storage = opening.open(&self.context)?;
@@ -329,7 +329,7 @@ impl LayerRun for AppRun {
     /// The processes of an application are those of all hosts, and meet each other.
     fn keeps_hosts(&self, plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
         let is_subset = plan.load().place.is_some_and(HostPlace::is_subset);
-        is_subset.then(|| "the processes of an application are those of all hosts of the run".to_owned())
+        is_subset.then(|| "an application requires all hosts of the run".to_owned())
     }
 
     fn part<'a>(
@@ -342,7 +342,11 @@ impl LayerRun for AppRun {
         self.stages += 1;
         for (number, phase) in phases.into_iter().enumerate() {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
-                return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
+                return Err(Error::new(
+                    ErrorKind::Run,
+                    "stage",
+                    "internal error: a phase was planned without its storage",
+                ));
             };
             let (storage, logs, times) = self.storage(&kept, plan)?;
             let meeting = format!("app.{}.{number}", self.stages);

@@ -96,11 +96,11 @@ fn check_options(options: &[(String, String)], (target, shared): (&str, &str)) -
         None => Ok(()),
         Some((name, _)) => Err(Error::usage(
             "options",
-            format!("{name} is of a store that a process opens itself, and several processes get this one served"),
+            format!("{name} requires a store that one process opens, but this store is served to several processes"),
         )
         .with("target", without_password(target))
         .remedy(format!(
-            "leave out {name}, or start the engine with it (strata engine --help) and give engine://HOST:PORT/POOL/CONTAINER"
+            "omit {name}, or start the engine with it (strata engine --help) and use engine://HOST:PORT/POOL/CONTAINER"
         ))),
     }
 }

@@ -148,7 +148,9 @@ impl AppSource {
         let arena = Arc::new(Arena::new(1, plan.transfer_bytes_max() as usize, PageSize::Base)?);
         let (progress, logs) = (Arc::new(Progress::new(plan)), Arc::new(Logs::new(plan)));
         let found = plan.process(worker);
-        found.ok_or_else(|| Error::usage("plan", "the stage has no such process").with("worker", worker))?;
+        found.ok_or_else(|| {
+            Error::usage("plan", "the stage has no process of this number").with("worker", worker)
+        })?;
         Ok(Self::new(plan, found, &arena, (&progress, &logs)))
     }
 
@@ -477,7 +479,7 @@ impl Source<AppOperation> for AppSource {
         Err(Fault {
             cause: "misplaced",
             detail: format!(
-                "{}: object, offset and length {} were expected, {} found",
+                "{}: expected object, offset and length {}, found {}",
                 self.words(operation),
                 place(&expected),
                 place(buffer)

@@ -43,7 +43,7 @@ const FILES_OVER_OBJECTS: Carried = Carried {
     layer: "app-dfs",
     called: "the application on files over objects",
     below: "dfs",
-    faster_by: Some("what its files have in memory"),
+    faster_by: Some("the memory cache of its files"),
     form: "dfs+vos:pool",
 };
 const OBJECTS: Carried = Carried {
@@ -77,41 +77,46 @@ fn settled(request: &StackRequest<'_>, name: &str) -> Result<(Application, Vec<S
 pub(crate) fn loads(request: &StackRequest<'_>) -> Result<StackLoads, Error> {
     let Some(name) = request.app else {
         return match (request.app_settings.first(), request.app_options.first()) {
-            (Some((name, _)), _) => Err(usage(format!("--app-set {name}: there is no application"))
-                .remedy("give --app NAME with it, or leave it out")),
-            (None, Some((name, _))) => Err(usage(format!("--app-options {name}: there is no application"))
-                .remedy("give --app NAME with it, or leave it out")),
+            (Some((name, _)), _) => {
+                Err(usage(format!("--app-set {name}: no application named"))
+                    .remedy("add --app NAME, or omit it"))
+            }
+            (None, Some((name, _))) => Err(usage(format!("--app-options {name}: no application named"))
+                .remedy("add --app NAME, or omit it")),
             (None, None) => Ok(StackLoads::default()),
         };
     };
     if name == dlio::NAME && dlio::is_search(request.app_settings) {
-        return Err(usage("accelerators=max searches, and a row of the stack is one load")
-            .remedy("give one number of accelerators: --app-set accelerators=1"));
+        return Err(usage("accelerators=max searches, but a row of the stack requires a single load")
+            .remedy("set one number of accelerators: --app-set accelerators=1"));
     }
     let (application, _) = settled(request, name)?;
     for (option, _) in request.app_options {
         takers(option)?;
     }
     if application.stages.len() > STAGES_MAX {
-        let what =
-            format!("{name} has {} stages, and the stack shows {STAGES_MAX}", application.stages.len());
+        let what = format!(
+            "{name} has {} stages, but the stack shows at most {STAGES_MAX}",
+            application.stages.len()
+        );
         return Err(usage(what).remedy(format!(
-            "use parameters with fewer (--app-set), or measure it alone: strata app {name} DIRECTORY"
+            "use parameters with fewer stages (--app-set), or measure it separately: strata app {name} DIRECTORY"
         )));
     }
     let stored_bytes = application.sets.iter().map(SetPlan::bytes).fold(0, u64::saturating_add);
     if stored_bytes > request.size_bytes {
         let (data, size) = (ByteSize(stored_bytes).human(), ByteSize(request.size_bytes).human());
         return Err(usage(format!(
-            "{name} writes {data} in each pass, and a row of the stack at most {size}"
+            "{name} writes {data} per pass, but a row of the stack writes at most {size}"
         ))
-        .remedy("give --app-set smaller or fewer items (strata app show NAME), or --size more"));
+        .remedy("use --app-set for smaller or fewer items (strata app show NAME), or a larger --size"));
     }
     let stages = 0..application.stages.len();
     let loads: Vec<StackLoad> = stages.filter_map(|at| load_of(&application, at).ok()).collect();
     if loads.is_empty() {
-        let what =
-            format!("no stage of {name} only writes or only reads data: nothing below compares with it");
+        let what = format!(
+            "every stage of {name} both reads and writes or moves no data: no lower layer is comparable"
+        );
         return Err(usage(what).remedy(format!(
             "use other parameters (--app-set), or compare targets: strata app {name} --on TARGET,TARGET"
         )));
@@ -133,7 +138,7 @@ fn takers(option: &str) -> Result<Vec<&'static str>, Error> {
         }
     }
     if found.is_empty() {
-        return Err(usage(format!("--app-options {option}: no target of the application takes it"))
+        return Err(usage(format!("--app-options {option}: no target of the application supports it"))
             .remedy(format!("use one of {}", known.join(", "))));
     }
     Ok(found)
@@ -241,12 +246,12 @@ fn load_of(application: &Application, at: usize) -> Result<StackLoad, &'static s
         read.processes += if reads { group.processes } else { 0 };
     }
     let (moved, writes) = match (written.transfers.is_empty(), read.transfers.is_empty()) {
-        (true, true) => return Err("it moves no data of arrays"),
+        (true, true) => return Err("it moves no array data"),
         (false, false) => return Err("it writes and reads at the same time"),
         (is_read, _) => (if is_read { read } else { written }, !is_read),
     };
     let Some(Transfers { transfer_bytes, bytes, calls, is_random }) = moved.most() else {
-        return Err("its calls move data in several sizes");
+        return Err("its calls use several transfer sizes");
     };
     let manner = match (writes, is_random) {
         (true, false) => "write",
@@ -439,7 +444,7 @@ mod tests {
         let database = loads_of("database", &[]);
         assert_eq!(
             database[0],
-            Err("its calls move data in several sizes"),
+            Err("its calls use several transfer sizes"),
             "pages, and segments of the log"
         );
         assert_eq!(database[1], Err("it writes and reads at the same time"));
@@ -453,7 +458,7 @@ mod tests {
                     [[group]]\nname = 'w'\nstage = 'put'\nprocesses = 1\niterations = 1\n\
                     [[group.step]]\nname = 'x'\nitems = 4\neach = ['put values']\n";
         let application = resolve(&parse(text).unwrap(), &[]).unwrap();
-        assert_eq!(load_of(&application, 0), Err("it moves no data of arrays"));
+        assert_eq!(load_of(&application, 0), Err("it moves no array data"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Staging {
                 let size = of.space.items.saturating_mul(of.size_bytes_max);
                 let mut bytes = Vec::new();
                 bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX)).map_err(|_| {
-                    let what = format!("no memory for {} that a process stages", ByteSize(size));
+                    let what = format!("cannot allocate {} for staging in a process", ByteSize(size));
                     Error::new(ErrorKind::System, "stage", what)
                         .remedy("use smaller items, fewer processes, or flush=sync")
                 })?;

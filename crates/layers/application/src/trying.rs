@@ -73,11 +73,11 @@ impl Trying {
             found.push((remedy, Side::of(spec, app.plans, Arc::new(app.opening))));
         }
         if found.is_empty() {
-            let message = format!("{} has no remedy to try for this load", description.name);
+            let message = format!("{} has no remedy for this load", description.name);
             return Err(match refused {
                 Some(error) => error.with("try", message),
                 None => Error::usage("plan", message).remedy(
-                    "leave out --try, or give the description [[remedy]] entries (docs/applications.md)",
+                    "omit --try, or add [[remedy]] entries to the description (docs/applications.md)",
                 ),
             });
         }
@@ -105,7 +105,7 @@ impl Trying {
                 tell(format_args!("try {}: {}", tried.set, tried.words()));
                 return None;
             }
-            None => "--try: no part of the time of 5 % or more has a remedy that could be tried".to_owned(),
+            None => "--try: no part with 5 % of the time or more has a remedy".to_owned(),
         };
         state.is_over = true;
         tell(format_args!("{note}"));
@@ -154,7 +154,7 @@ impl Trying {
         let target = side.spec.targets.first().cloned().unwrap_or_default();
         let all = BesidePlan {
             targets: vec![target.clone(), target],
-            labels: vec!["as it is".to_owned(), tried.set.clone()],
+            labels: vec!["unchanged".to_owned(), tried.set.clone()],
             at: 0,
             pass: 1,
             remedy: Some(tried),

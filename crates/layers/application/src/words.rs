@@ -19,7 +19,7 @@ pub(crate) fn damage_words(plan: &AppPlan, operation: &AppOperation, found: &Dif
         None => String::new(),
     };
     format!(
-        "{}, byte {} of it{element}: {:#04x} was expected, {:#04x} found",
+        "{}, byte {} of the item{element}: expected {:#04x}, found {:#04x}",
         item_words(plan, operation),
         operation.item_offset_bytes + found.at,
         found.expected,

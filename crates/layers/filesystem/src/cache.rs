@@ -29,7 +29,7 @@ pub(crate) fn in_memory(plan: &FsPlan) -> Vec<String> {
         let place = host::TargetEnvironment::gather(&path_of(plan.root(target)));
         let kind = place.filesystem?.bottom().kind.clone();
         let is_memory = MEMORY_FILESYSTEMS.contains(&kind.as_str());
-        is_memory.then(|| format!("{} lies in memory ({kind}): no storage is measured", clean(target)))
+        is_memory.then(|| format!("{} is in memory ({kind}): no storage is measured", clean(target)))
     };
     targets.into_iter().filter_map(note).collect()
 }
@@ -40,7 +40,7 @@ pub(crate) fn in_memory(plan: &FsPlan) -> Vec<String> {
 /// When an interruption ended it.
 pub(crate) fn drop_file(path: &Path, interrupt: &AtomicBool) -> Result<(), Error> {
     if interrupt.load(Ordering::Relaxed) {
-        let what = "interrupted while the page cache was dropped";
+        let what = "interrupted while dropping the page cache";
         return Err(Error::new(driver::ErrorKind::Run, "cache", what));
     }
     if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
@@ -85,7 +85,7 @@ pub(crate) fn drop_of(
         let told = rustix::fs::setxattr(root, mount::CACHE_ATTRIBUTE, mount::CACHE_DROP, XattrFlags::empty());
         notes.extend(told.err().map(|errno| {
             let root = clean(&root.to_string_lossy()).into_owned();
-            format!("the store behind the mount {root} keeps what it has in memory: {errno}")
+            format!("the store behind the mount {root} did not drop its memory cache: {errno}")
         }));
     }
     Ok(notes)
@@ -116,5 +116,5 @@ fn drop_files(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<String>, E
         }
     }
     let is_tree = plan.set.shape == Shape::Tree;
-    Ok(is_tree.then(|| "the cache of inodes and names stays as it was: dropping it needs root".to_owned()))
+    Ok(is_tree.then(|| "the inode and name cache was not dropped: this requires root".to_owned()))
 }

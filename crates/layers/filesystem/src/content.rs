@@ -251,10 +251,10 @@ pub(crate) fn check_files(plan: &FsPlan) -> Result<(), Error> {
     let Some(target) = plan.targets.iter().find(is_directory) else { return Ok(()) };
     let (target, name) = (clean(target), clean(&plan.set.file_path(target, 0)).into_owned());
     let what = match plan.set.shape {
-        Shape::Shared => "is a directory, and --shape shared is one file".to_owned(),
-        _ => format!("is a directory, and --shape private makes files beside it, the first of them {name}"),
+        Shape::Shared => "is a directory, but --shape shared uses one file".to_owned(),
+        _ => format!("is a directory, but --shape private creates files beside it, starting with {name}"),
     };
-    let remedy = format!("name the file in it: {}/data", target.trim_end_matches('/'));
+    let remedy = format!("name a file in it: {}/data", target.trim_end_matches('/'));
     Err(Error::usage("plan", format!("{target} {what}")).remedy(remedy))
 }
 

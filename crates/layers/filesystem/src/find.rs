@@ -56,7 +56,7 @@ impl Search {
             rustix::fs::stat(&*units::path_of(path))
                 .map(|found| (found.st_mtime, found.st_mtime_nsec as u32))
                 .map_err(|errno| {
-                    Error::system("find", "cannot look at the file of --find-newer", errno).with("path", path)
+                    Error::system("find", "cannot stat the file of --find-newer", errno).with("path", path)
                 })
         };
         let wanted = Wanted {
@@ -67,7 +67,7 @@ impl Search {
         let path = |target: &String| {
             let path = units::path_of(target).into_owned();
             CString::new(path.into_os_string().into_encoded_bytes())
-                .map_err(|_| Error::usage("find", "a path has a NUL").with("path", target))
+                .map_err(|_| Error::usage("find", "a path contains a NUL byte").with("path", target))
         };
         let mut directories = targets.iter().map(path).collect::<Result<VecDeque<CString>, Error>>()?;
         directories.make_contiguous().sort();

@@ -11,9 +11,9 @@ pub(crate) const HELP: Help = Help {
             "fs /mnt/test --threads 8 --dirs 10 --files 1000",
         ),
         Example::new(
-            "one shared file, written and read back by others",
+            "one shared file; each worker reads what another wrote",
             "fs /mnt/data --shape shared --threads 8 --file-size 1g --block-size 1m --op write,read --rank-shift 1 --verify",
         ),
-        Example::new("files over objects, by the library", "fs dfs+vos:/dev/shm/pool --threads 2"),
+        Example::new("files over objects, through the library", "fs dfs+vos:/dev/shm/pool --threads 2"),
     ],
 };

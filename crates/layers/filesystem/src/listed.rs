@@ -102,11 +102,14 @@ fn parse(file: &str, text: &str) -> Result<Entries, Error> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             if line == "# encoding=base64" {
-                return Err(line_error("says that names are in base64", "write the names as they are"));
+                return Err(line_error(
+                    "declares base64 names, which are not supported",
+                    "write plain names",
+                ));
             }
             continue;
         }
-        let form = "give `d PATH` for a directory and `f BYTES PATH` for a file";
+        let form = "use `d PATH` for a directory and `f BYTES PATH` for a file";
         let (kind, rest) = line.split_once(' ').ok_or_else(|| line_error("has no path", form))?;
         let (bytes, path) = match kind {
             "d" => (None, rest.trim()),
@@ -116,12 +119,15 @@ fn parse(file: &str, text: &str) -> Result<Entries, Error> {
                 let bytes: u64 = bytes.parse().map_err(|_| line_error("has no size in bytes", form))?;
                 (Some(bytes), path.trim())
             }
-            _ => return Err(line_error("is no directory and no file", form)),
+            _ => return Err(line_error("is neither a directory nor a file", form)),
         };
         let path = path.trim_end_matches('/');
         let is_below = !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         if !is_below {
-            return Err(line_error("leaves the directory", "give paths below it, without . and .. in them"));
+            return Err(line_error(
+                "has a path outside the directory",
+                "use paths below it, without . and ..",
+            ));
         }
         let parents = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
         directories.extend(parents);
@@ -129,14 +135,14 @@ fn parse(file: &str, text: &str) -> Result<Entries, Error> {
             None => drop(directories.insert(path.to_owned())),
             Some(bytes) => {
                 if files.insert(path.to_owned(), bytes).is_some() {
-                    return Err(line_error("names a file that was named before", "name it once"));
+                    return Err(line_error("lists a file twice", "list it once"));
                 }
             }
         }
     }
     if let Some(both) = files.keys().find(|path| directories.contains(*path)) {
-        let message = format!("{both} is a file and a directory");
-        return Err(Error::usage("tree", message).with("path", file).remedy("name it once"));
+        let message = format!("{both} is listed as a file and as a directory");
+        return Err(Error::usage("tree", message).with("path", file).remedy("list it once"));
     }
     if files.len().max(directories.len()) > ENTRIES_MAX {
         return Err(Error::usage("tree", format!("the tree file lists more than {ENTRIES_MAX} names")));
@@ -245,7 +251,7 @@ impl ListedTree {
         let loaded = Self::load(&self.file, &reading)?;
         if loaded != *self {
             return Err(
-                Error::usage("tree", "the tree file lists another tree by now").with("path", &self.file)
+                Error::usage("tree", "the tree file changed after the run started").with("path", &self.file)
             );
         }
         *self = loaded;
@@ -298,7 +304,7 @@ impl ListedTree {
                 Ok(()) => removed += 1,
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {}
                 Err(error) => {
-                    return Err(Error::system("files", "cannot remove what this run made", error)
+                    return Err(Error::system("files", "cannot remove files of this run", error)
                         .with("path", at.display()));
                 }
             }
@@ -331,14 +337,14 @@ pub(crate) fn scan(directory: &str, file: &str) -> Result<(), Error> {
         for entry in std::fs::read_dir(&at).map_err(failed("cannot list the directory", &at))? {
             let entry = entry.map_err(failed("cannot list the directory", &at))?;
             let path = entry.path();
-            let kind = entry.file_type().map_err(failed("cannot look at the path", &path))?;
+            let kind = entry.file_type().map_err(failed("cannot stat the path", &path))?;
             if !kind.is_dir() && !kind.is_file() {
                 continue;
             }
             let below = path.strip_prefix(&root).unwrap_or(&path);
             let name = std::str::from_utf8(below.as_os_str().as_bytes()).ok();
             let Some(name) = name.filter(|name| name.trim() == *name && !name.contains('\n')) else {
-                return Err(Error::usage("tree", "a name has bytes that a tree file cannot hold")
+                return Err(Error::usage("tree", "a name contains bytes that a tree file cannot represent")
                     .with("path", path.display())
                     .remedy("rename it, or scan another directory"));
             };
@@ -346,7 +352,7 @@ pub(crate) fn scan(directory: &str, file: &str) -> Result<(), Error> {
                 lines.insert(format!("d {name}"));
                 open.push(path);
             } else {
-                let length = entry.metadata().map_err(failed("cannot look at the path", &path))?.len();
+                let length = entry.metadata().map_err(failed("cannot stat the path", &path))?.len();
                 lines.insert(format!("f {length} {name}"));
             }
         }
@@ -357,11 +363,11 @@ pub(crate) fn scan(directory: &str, file: &str) -> Result<(), Error> {
         Ok(mut new) => new.write_all(text.as_bytes()).map_err(failed("cannot write the tree file", &at)),
         Err(_) if std::fs::read_to_string(&at).is_ok_and(|known| known == text) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Error::usage("tree", "the tree file is there already, and lists something else")
+            Err(Error::usage("tree", "the tree file exists and lists a different tree")
                 .with("path", file)
-                .remedy("give the name of a new file, or leave out the scan to go by the list in it"))
+                .remedy("name a new file, or omit --tree-scan to use the existing list"))
         }
-        Err(error) => Err(failed("cannot make the tree file", &at)(error)),
+        Err(error) => Err(failed("cannot create the tree file", &at)(error)),
     }
 }
 
@@ -435,10 +441,10 @@ mod tests {
             ("d a\nx b", "line 2"),
             ("f a", "has no path"),
             ("f x a", "no size in bytes"),
-            ("d /etc", "leaves the directory"),
-            ("f 5 a/../../b", "leaves the directory"),
-            ("f 5 a\nf 6 a", "was named before"),
-            ("f 5 a\nd a", "is a file and a directory"),
+            ("d /etc", "has a path outside the directory"),
+            ("f 5 a/../../b", "has a path outside the directory"),
+            ("f 5 a\nf 6 a", "lists a file twice"),
+            ("f 5 a\nd a", "is listed as a file and as a directory"),
             ("f 18446744073709551615 a\nf 5 b", "8 EiB"),
             ("# encoding=base64", "base64"),
         ] {

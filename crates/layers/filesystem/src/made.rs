@@ -96,7 +96,7 @@ impl Made {
 
     fn note(&self) -> Result<(), Error> {
         let made = serde_json::to_value(&self.sets).map_err(|error| {
-            Error::new(ErrorKind::Run, "files", format!("the file sets cannot be listed: {error}"))
+            Error::new(ErrorKind::Run, "files", format!("cannot record the file sets: {error}"))
         })?;
         self.journal.note(JOURNAL_KEY, made)
     }
@@ -106,7 +106,7 @@ impl Made {
         let metadata = match std::fs::symlink_metadata(&at) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Free),
-            Err(error) => return Err(failed("cannot look at the path", &at)(error)),
+            Err(error) => return Err(failed("cannot stat the path", &at)(error)),
         };
         let is_marked = rustix::fs::lgetxattr(&*at, MARK, &mut [0u8; 64][..]).is_ok();
         let is_own = is_marked || self.knows(path, &metadata);
@@ -142,7 +142,7 @@ impl Made {
     fn make_directory(&mut self, set: usize, path: &str) -> Result<(), Error> {
         self.announce(set, path)?;
         let at = path_of(path).into_owned();
-        std::fs::create_dir(&at).map_err(failed("cannot make the directory", &at))?;
+        std::fs::create_dir(&at).map_err(failed("cannot create the directory", &at))?;
         self.adopt(set, path);
         self.note()
     }
@@ -243,9 +243,9 @@ impl Made {
                 There::Free if plan.ignore_missing && plan.operation.removes() => {}
                 There::Free if makes => self.make_directory(set, &top)?,
                 There::Free => {
-                    return Err(Error::usage("files", "there is no tree to change")
+                    return Err(Error::usage("files", "no tree exists to change")
                         .with("path", &top)
-                        .remedy("make one with --op tree-create,create"));
+                        .remedy("create one with --op tree-create,create"));
                 }
                 There::Foreign if !destroy_data => return Err(foreign(&top)),
                 There::Own if makes => self.share_top(set, &top)?,
@@ -350,9 +350,9 @@ impl Made {
 }
 
 fn foreign(path: &str) -> Error {
-    Error::new(ErrorKind::Unsafe, "safety", "it was not made by strata")
+    Error::new(ErrorKind::Unsafe, "safety", "it was not created by strata")
         .with("path", path)
-        .remedy("give another directory, or --destroy-data to change what is there")
+        .remedy("use another directory, or --destroy-data to change existing data")
 }
 
 /// Paths of files without a tree that this host makes and removes, each once: those of its workers, and of one file of all that of the first host.
@@ -405,11 +405,11 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
                 let left = Error::new(
                     ErrorKind::Run,
                     "files",
-                    "the directory is left: it holds what this run did not make",
+                    "the directory is kept: it contains files that this run did not create",
                 );
                 result = result.and(Err(left.with("path", at.display())));
             }
-            Err(error) => result = result.and(Err(failed("cannot remove what this run made", &at)(error))),
+            Err(error) => result = result.and(Err(failed("cannot remove files of this run", &at)(error))),
         }
     }
     result.map(|()| removed)
@@ -435,7 +435,7 @@ fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
             Ok(()) => removed += 1,
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
-            Err(error) => return Err(failed("cannot remove what this run made", &at)(error)),
+            Err(error) => return Err(failed("cannot remove files of this run", &at)(error)),
         }
     }
     Ok(removed)
@@ -467,7 +467,7 @@ fn remove_items(set: &FileSet, directory: &Path, tree: u32, node: u64) -> Result
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
                 }
-                Err(error) => return Err(failed("cannot remove what this run made", &path)(error)),
+                Err(error) => return Err(failed("cannot remove files of this run", &path)(error)),
             }
         }
         // A listing may pass over names while others are removed.

@@ -21,7 +21,7 @@ pub(crate) static CUFILE: &[OptionDef] = &[
         "staged|cufile",
         "staged; cufile with --engine cufile",
         Engine,
-        "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage",
+        "Data path to GPU memory: a copy through host memory (part of the latency), or GPUDirect Storage",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().memory.gpu_path =
                 Some(choice("gpu-path", text, &[GpuPath::Staged.named(), GpuPath::Cufile.named()])?);
@@ -50,11 +50,13 @@ pub(crate) static CUFILE: &[OptionDef] = &[
 pub(crate) fn plan_of(own: &FsSpec, engine: &str) -> Result<MemoryPlan, String> {
     let is_cufile = engine == CUFILE_ENGINE;
     if !is_cufile && own.memory.gpu_path == Some(GpuPath::Cufile) {
-        return Err(format!("engine {engine} has no --gpu-path cufile: use --engine {CUFILE_ENGINE}"));
+        return Err(format!(
+            "engine {engine} does not support --gpu-path cufile: use --engine {CUFILE_ENGINE}"
+        ));
     }
     let plan = own.memory.plan(is_cufile.then_some(GpuPath::Cufile))?;
     if is_cufile && plan.gpu().is_none() {
-        return Err(format!("engine {engine} works on memory of a GPU: give --memory gpu"));
+        return Err(format!("engine {engine} requires GPU memory: add --memory gpu"));
     }
     Ok(plan)
 }

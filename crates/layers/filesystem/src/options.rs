@@ -23,7 +23,7 @@ static DEFINITION: LayerDef = LayerDef {
     command: "fs",
     help: crate::help::HELP,
     operations: || PHASES.iter().map(|phase| phase.name).collect(),
-    targets: "A directory (made where it is missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; several are dealt out to the workers in turn",
+    targets: "A directory (created if missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; workers take several targets in turn",
     target_count: (1, usize::MAX),
     options: &[FILES, MEMORY, CUFILE, ACCESS_PATHS],
     common: COMMON,
@@ -78,16 +78,16 @@ const COMMON: &[&str] = &[
     "destroy-data",
 ];
 
-const DRIVER: &str = "it for media alone: it is an option of its drivers";
+const DRIVER: &str = "it with media only: it is an option of the media drivers";
 
 /// Options of media that this layer does not have, and their substitutes.
 const REFUSED: &[(&str, &str)] = &[
-    ("size", "--file-size, --files and --dirs: they say what there is to work on"),
-    ("offset", "--segments and --file-size: workers have their places by rank"),
+    ("size", "--file-size, --files and --dirs: they define the data set"),
+    ("offset", "--segments and --file-size: the rank of a worker determines its offset"),
     ("sync-call", "--fsync or --end-fsync: files are made durable by fsync"),
     ("pattern", "--order for the blocks of a file, --item-order for the files"),
     ("mix", "--op with one operation a phase, and concurrent = true in a job file for several at once"),
-    ("layout", "--no-fill to leave out files that are made before a phase that needs them"),
+    ("layout", "--no-fill to skip creating the files that a phase needs"),
     ("sync", "--fsync or --end-fsync"),
     ("sqpoll", DRIVER),
     ("iopoll", DRIVER),
@@ -124,7 +124,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "OP[,OP...]",
         "tree-create,create,stat,write,read,unlink,tree-remove",
         Workload,
-        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; sync (all that the file systems of the targets have not written yet); a list runs one phase after another",
+        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; sync (all unwritten data of the targets' file systems); a list runs one phase after another",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().operations = parse_operations(text)?;
             Ok(())
@@ -136,7 +136,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "tree|private|shared",
         "tree",
         Workload,
-        "Files in a tree of directories, one file a worker (TARGET.RANK), or one file of which each worker has its own blocks",
+        "Files in a directory tree, one file per worker (TARGET.RANK), or one file with separate blocks for each worker",
         shape,
         |text| choice(
             "shape",
@@ -144,10 +144,10 @@ pub(crate) static FILES: &[OptionDef] = &[
             &[("tree", Shape::Tree), ("private", Shape::Private), ("shared", Shape::Shared)]
         )
     ),
-    own!("dirs", None, "N", "1", Workload, "Directories of a worker that hold files", dirs, |text| positive(
+    own!("dirs", None, "N", "1", Workload, "Directories per worker that hold files", dirs, |text| positive(
         "dirs", text
     )),
-    own!("files", None, "N", "1000", Workload, "Items of a worker in one directory", files, |text| positive(
+    own!("files", None, "N", "1000", Workload, "Items per worker in one directory", files, |text| positive(
         "files", text
     )),
     own!(
@@ -156,7 +156,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N",
         "files x directories",
         Workload,
-        "Items of a worker in all its directories",
+        "Items per worker in all its directories",
         items,
         |text| positive("items", text)
     ),
@@ -166,7 +166,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N",
         "1",
         Workload,
-        "Directories in each directory of the tree, in place of --dirs",
+        "Subdirectories of each directory of the tree; replaces --dirs",
         branch,
         |text| positive("branch", text)
     ),
@@ -176,14 +176,14 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N",
         "0",
         Workload,
-        "Levels of directories below the first, in place of --dirs",
+        "Levels of directories below the first; replaces --dirs",
         levels,
         |text| parse_u64_in("levels", text, 0..=64).map(|levels| levels as u32)
     ),
     own_switch!("leaves-only", "off", Workload, "Only directories of the last level hold items", leaves_only),
     own_switch!(
         "shared-tree",
-        "off: each worker has its own",
+        "off: one tree per worker",
         Workload,
         "All workers share one tree",
         shared_tree
@@ -192,7 +192,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "unique-directories",
         "off",
         Workload,
-        "Private files lie in a directory of their own each",
+        "Each private file has its own directory",
         unique_directories
     ),
     own!(
@@ -201,7 +201,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "strata|elbencho|mdtest",
         "strata",
         Workload,
-        "Names of files and directories, so that trees of other tools are worked on and theirs work on these",
+        "Naming scheme of files and directories: allows strata and the other tool to use the same trees",
         names,
         |text| choice(
             "names",
@@ -215,7 +215,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "FILE",
         "none",
         Workload,
-        "Files and directories from a list, in place of --dirs and --files: a line `d PATH` for each directory and `f BYTES PATH` for each file, as elbencho's tree files have them; they lie in the target itself",
+        "Files and directories from a list; replaces --dirs and --files: a line `d PATH` for each directory and `f BYTES PATH` for each file, the format of elbencho's tree files; they are created in the target itself",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().tree_file = Some(some_text("tree-file", text)?);
             Ok(())
@@ -225,9 +225,9 @@ pub(crate) static FILES: &[OptionDef] = &[
         "tree-scan",
         None,
         "DIRECTORY",
-        "the list is there",
+        "use the existing list",
         Workload,
-        "Lists what lies in a directory in the new file --tree-file before the run",
+        "Lists the contents of this directory in the new file --tree-file before the run",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().tree_scan = Some(some_text("tree-scan", text)?);
             Ok(())
@@ -237,9 +237,9 @@ pub(crate) static FILES: &[OptionDef] = &[
         "tree-round-up",
         None,
         "SIZE",
-        "sizes as they are listed",
+        "sizes as listed",
         Workload,
-        "Sizes of --tree-file are rounded up to multiples of this",
+        "Rounds the sizes of --tree-file up to multiples of this",
         tree_round_up,
         |text| nonzero_size("tree-round-up", text)
     ),
@@ -249,7 +249,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "SIZE",
         "32 blocks",
         Workload,
-        "Files of --tree-file of at least this size are shared by all workers, each with its own blocks; smaller ones belong to one worker each, in turn by their size",
+        "All workers share files of --tree-file of at least this size, each with its own blocks; each smaller file belongs to one worker, assigned in turn by size",
         share_size,
         |text| nonzero_size("share-size", text)
     ),
@@ -259,7 +259,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "SIZE",
         "4k in a tree, else 1g",
         Workload,
-        "Bytes of a file in a tree, 0 for empty ones; else bytes that a worker has in each segment",
+        "File size in a tree, 0 for empty files; otherwise bytes per worker in each segment",
         file_size,
         |text: &str| text.parse::<ByteSize>()
     ),
@@ -277,7 +277,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N",
         "1",
         Workload,
-        "Private and shared files: parts of the file in each of which every worker has --file-size bytes, by rank",
+        "Private and shared files: number of segments; in each, every worker has --file-size bytes, by rank",
         segments,
         |text| positive("segments", text)
     ),
@@ -287,7 +287,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N",
         "all blocks",
         Workload,
-        "Private and shared files: blocks that each worker reads or writes; more than there are go over them again",
+        "Private and shared files: blocks that each worker reads or writes; a number above all blocks repeats them",
         transfers,
         |text| positive("transfers", text)
     ),
@@ -307,7 +307,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "sequential|backward|random|random-repeats",
         "sequential",
         Workload,
-        "Order of the items of a worker",
+        "Order of the items per worker",
         item_order,
         |text| choice("item-order", text, ORDERS)
     ),
@@ -317,7 +317,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N|random",
         "0",
         Workload,
-        "Works on the items of the rank N further on (nobody reads what it wrote), or on those of ranks in random order",
+        "Uses the items of rank + N, so that no worker reads its own data, or assigns the ranks in random order",
         rank_shift,
         |text| match text {
             "random" => Ok(RankShift::Random),
@@ -339,21 +339,21 @@ pub(crate) static FILES: &[OptionDef] = &[
         "truncate-first",
         "off",
         Workload,
-        "Files that are written are cut to nothing when they are opened",
+        "Truncates files to 0 bytes when they are opened for writing",
         truncate_first
     ),
     own_switch!(
         "truncate-to-size",
         "off",
         Workload,
-        "Files that are written get their length when they are opened, in the time of their creation; what was beyond it is cut off",
+        "Sets the length of files when they are opened for writing (part of the creation time); cuts off data beyond it",
         truncate_to_size
     ),
     own_switch!(
         "replace",
         "off",
         Workload,
-        "Private and shared files that are there are removed before a phase that writes them, outside its time",
+        "Private and shared files: removes existing files before a phase that writes them (not timed)",
         replace
     ),
     own!(
@@ -362,7 +362,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "TEXT",
         "none",
         Workload,
-        "Private and shared files: end of their names, behind the rank",
+        "Private and shared files: suffix of their names, after the rank",
         file_suffix,
         |text| some_text("file-suffix", text)
     ),
@@ -370,39 +370,39 @@ pub(crate) static FILES: &[OptionDef] = &[
         "barriers",
         "off",
         Workload,
-        "Private and shared files: no worker moves data before all have opened, and none closes before all have moved theirs",
+        "Private and shared files: all workers open before any moves data, and all move their data before any closes",
         barriers
     ),
     own_switch!(
         "phase-sync",
         "off",
         Workload,
-        "Each worker ends its share of a phase with syncfs(2), in the time of the phase",
+        "Each worker ends its part of a phase with syncfs(2), which is timed",
         phase_sync
     ),
-    own_switch!("exclusive", "off", Workload, "Files that are made must not be there (O_EXCL)", exclusive),
+    own_switch!("exclusive", "off", Workload, "Fails if a file to be created exists (O_EXCL)", exclusive),
     own_switch!(
         "preallocate",
         "off",
         Workload,
-        "The space of a file is allocated before it is written, in the time of its creation",
+        "Allocates the space of a file before it is written (part of the creation time)",
         preallocate
     ),
     own_switch!(
         "ignore-missing",
         "off",
         Workload,
-        "Files and directories that are gone already are removed without error",
+        "Removing a missing file or directory is not an error",
         ignore_missing
     ),
-    own_switch!("no-fill", "off", Workload, "Files that a phase needs are not made before it", no_fill),
+    own_switch!("no-fill", "off", Workload, "Skips creating the files that a phase needs", no_fill),
     option!(
         "find-name",
         None,
         "GLOB",
         "all",
         Workload,
-        "find counts names like this one (* and ?)",
+        "find counts names that match this pattern (* and ?)",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().find_name = Some(some_text("find-name", text)?);
             Ok(())
@@ -414,7 +414,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "SIZE",
         "all",
         Workload,
-        "find counts files of this many bytes",
+        "find counts files of exactly this size",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().find_size = Some(text.parse::<ByteSize>()?);
             Ok(())
@@ -426,7 +426,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "FILE",
         "all",
         Workload,
-        "find counts files that were changed after this one was",
+        "find counts files modified after this file",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().find_newer = Some(some_text("find-newer", text)?);
             Ok(())
@@ -438,27 +438,27 @@ pub(crate) static FILES: &[OptionDef] = &[
         "DURATION",
         "one pass over the items",
         Load,
-        "Stonewall: no new operation begins after this long"
+        "Stonewall: no new operation starts after this time"
     ),
     own_switch!(
         "wear-out",
         "off",
         Load,
-        "After --time each worker goes on until it has done as much as the one that had done most by then",
+        "After --time, each worker continues until it has done as much as the fastest worker had done by then",
         wear_out
     ),
     own!("engine", Some('e'), "NAME", "posix", Engine, "Driver: see `strata list`", engine, |text| word(
         "engine", text
     )),
-    own_switch!("direct", "off", Engine, "Past the page cache (O_DIRECT)", direct),
-    token_file("dfs+engine: file with the secret that engines beyond loopback demand"),
+    own_switch!("direct", "off", Engine, "Bypasses the page cache (O_DIRECT)", direct),
+    token_file("dfs+engine: file with the secret that engines beyond loopback require"),
     own!(
         "paths",
         None,
         "relative|full",
         "relative",
         Engine,
-        "Names are looked up in the descriptor of their directory, or by their full path each time",
+        "Looks names up relative to the open directory, or by full path each time",
         paths,
         |text| choice("paths", text, &[("relative", PathForm::Relative), ("full", PathForm::Full)])
     ),
@@ -468,7 +468,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "keep|drop",
         "keep",
         Engine,
-        "Caches before a phase: left, or dropped for the files (with their inodes and names where the rights allow it); of dfs+vos:, dfs+engine: and mounts of strata the store's memory too",
+        "Caches before a phase: kept, or dropped for the files (including inodes and names where permitted); with dfs+vos:, dfs+engine: and strata mounts, also the store's memory",
         cache,
         |text| choice("cache", text, layer::CacheBefore::CHOICES)
     ),
@@ -476,7 +476,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "keep-on-error",
         "off",
         Run,
-        "What the run made stays where an operation of a phase failed or data were not as they were written",
+        "Keeps the files of the run after a failed operation or a verification error",
         keep_on_error
     ),
     as_shared!(
@@ -485,15 +485,15 @@ pub(crate) static FILES: &[OptionDef] = &[
         "",
         "off",
         Data,
-        "Blocks that are written say whose they are and where; blocks that are read are checked against it"
+        "Written blocks carry their owner and offset; blocks that are read are checked"
     ),
     own!(
         "verify-run",
         None,
         "N",
-        "number of the run; any number is accepted",
+        "the run's number; reads accept any number",
         Data,
-        "Number that verified blocks carry, and that blocks that are read must carry: for files written by an earlier run",
+        "Number that verified blocks carry and that reads require: for files written by an earlier run",
         verify_run,
         |text| parse_u64_in("verify-run", text, 0..=u64::MAX)
     ),

@@ -22,7 +22,7 @@ pub enum OffsetOrder {
     Backward,
     /// Random, each once.
     Random,
-    /// Random, each time anew.
+    /// Random, with repetitions.
     RandomRepeats,
 }
 
@@ -30,13 +30,13 @@ pub enum OffsetOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RankShift {
-    /// Its own rank and so many further on.
+    /// Its own rank plus this number.
     By(u32),
     /// A random order of the ranks, each once.
     Random,
 }
 
-/// How names are given to the system.
+/// How names are passed to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathForm {
@@ -52,7 +52,7 @@ pub enum PathForm {
 pub struct Geometry {
     /// Bytes of one read or write; the last of a file in a tree may be shorter.
     pub block_size_bytes: u64,
-    /// Bytes of a file in a tree; else bytes that a rank has in each segment.
+    /// Bytes of a file in a tree; otherwise bytes per rank in each segment.
     pub file_size_bytes: u64,
     /// Segments.
     pub segments: u64,
@@ -91,11 +91,11 @@ impl Geometry {
 /// Conditions of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FindPlan {
-    /// Names like this one.
+    /// Pattern of the names.
     pub name: Option<String>,
-    /// Files of so many bytes.
+    /// Size of the files in bytes.
     pub size_bytes: Option<u64>,
-    /// Files that were changed after this one.
+    /// Files modified after this file.
     pub newer: Option<String>,
 }
 
@@ -106,72 +106,72 @@ pub struct FsPlan {
     pub name: String,
     /// Driver: `posix`.
     pub engine: String,
-    /// Directories, or files, as the user gave them; rank r has number r modulo their count.
+    /// Directories or files, as given by the user; rank r uses target r modulo their number.
     pub targets: Vec<String>,
     /// Operation.
     pub operation: FsOp,
-    /// Memory that the buffers of blocks lie in.
+    /// Memory of the block buffers.
     #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
     pub memory: gpu::MemoryPlan,
     /// The file set.
     pub set: FileSet,
     /// Blocks of its files.
     pub geometry: Geometry,
-    /// Blocks that a worker moves, where they are not all of its file.
+    /// Blocks that a worker moves, if not the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<u64>,
     /// Order of the items of a rank.
     pub item_order: OffsetOrder,
     /// Rank whose items a worker works on.
     pub rank_shift: RankShift,
-    /// How names are given to the system.
+    /// How names are passed to the system.
     pub paths: PathForm,
-    /// Past the page cache.
+    /// Bypasses the page cache (O_DIRECT).
     pub direct: bool,
-    /// Writes to a file after which it is made durable.
+    /// Number of writes to a file after which it is made durable.
     pub fsync_every: Option<u64>,
     /// A file is made durable before it is closed.
     pub end_fsync: bool,
-    /// Files that are written are cut to nothing first.
+    /// Files are truncated to 0 bytes before they are written.
     pub truncate_first: bool,
-    /// Files that are written get their length when they are opened.
+    /// Files get their length when they are opened for writing.
     #[serde(default)]
     pub truncate_to_size: bool,
-    /// Names that are gone already are removed without error.
+    /// Removing a missing name is not an error.
     #[serde(default)]
     pub ignore_missing: bool,
-    /// Files that are there are removed before they are written.
+    /// Existing files are removed before they are written.
     #[serde(default)]
     pub replace: bool,
-    /// Workers wait for each other after they have opened and before they close.
+    /// Workers wait for each other after opening and before closing their files.
     #[serde(default)]
     pub barriers: bool,
     /// Workers end with a sync of the file system.
     #[serde(default)]
     pub phase_sync: bool,
-    /// Files that are made must not be there.
+    /// Creating an existing file is an error (O_EXCL).
     pub exclusive: bool,
     /// The space of a file is allocated before it is written.
     pub preallocate: bool,
-    /// Blocks say whose they are, and are checked.
+    /// Blocks identify their owner and offset, and are checked.
     pub verify: bool,
-    /// Seed by which blocks that this run writes are known.
+    /// Run number in the blocks that this run writes.
     pub verify_run: u64,
-    /// Number that blocks that are read must carry; none: any.
+    /// Run number required in blocks that are read; none: any.
     #[serde(default)]
     pub verify_expects: Option<u64>,
-    /// Files that the run made stay where something failed.
+    /// Files of the run are kept after a failure.
     #[serde(default)]
     pub keep_on_error: bool,
     /// Page cache before the phase.
     pub cache: CacheBefore,
-    /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.
+    /// Stonewall with wear-out, in nanoseconds: then each worker continues until it has done as much as the fastest worker.
     pub wear_out_ns: Option<u64>,
     /// Conditions of a search.
     pub find: FindPlan,
     /// Content of writes.
     pub content: ContentPlan,
-    /// Way to the file system over objects, where ways are measured in turns.
+    /// Access path to the file system over objects, if several are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub door: Option<AccessPath>,
     /// That file system.
@@ -180,10 +180,10 @@ pub struct FsPlan {
     /// Turn of the door, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub door_turn: Option<u32>,
-    /// It only makes what other phases need.
+    /// It only creates files that other phases need.
     #[serde(default)]
     pub is_fill: bool,
-    /// How the load is put on.
+    /// How the load is generated.
     pub load: LoadPlan,
 }
 
@@ -306,7 +306,7 @@ impl FsPlan {
             let files = counted(tree.files, "file");
             let (bytes, file) = (ByteSize(tree.bytes), clean(&tree.file));
             return format!(
-                "{ranks}, {files} of {bytes} in all, {} directories, from {file}",
+                "{ranks}, {files} with {bytes} in total, {} directories, from {file}",
                 count(tree.directories)
             );
         }
@@ -329,7 +329,7 @@ impl FsPlan {
                 } else {
                     format!(" in each of {} segments", count(self.geometry.segments))
                 };
-                format!("{ranks}, {file}, {size} of a worker{segments}")
+                format!("{ranks}, {file}, {size} per worker{segments}")
             }
         }
     }
@@ -376,10 +376,10 @@ impl LayerPlan for FsPlan {
             (self.set.shared_tree && self.set.shape == Shape::Tree, "shared tree"),
             (self.paths == PathForm::Full, "full paths"),
             (self.cache == CacheBefore::Drop, "cache dropped"),
-            (self.set.naming == Naming::Mdtest, "names of mdtest"),
-            (self.set.naming == Naming::Elbencho, "names of elbencho"),
+            (self.set.naming == Naming::Mdtest, "mdtest names"),
+            (self.set.naming == Naming::Elbencho, "elbencho names"),
             (self.has_guests(), "files shared by the hosts"),
-            (self.load.place.is_some() && !self.has_guests(), "files of each host's own"),
+            (self.load.place.is_some() && !self.has_guests(), "separate files on each host"),
         ];
         let mut words = vec![clean(&self.engine).into_owned()];
         words.extend(self.door.map(|door| format!("door {}", door.name())));
@@ -387,8 +387,8 @@ impl LayerPlan for FsPlan {
         words.extend(self.memory.words().filter(|_| self.operation.moves_data()));
         match self.rank_shift {
             RankShift::By(0) => {}
-            RankShift::By(by) => words.push(format!("items of the rank {by} further on")),
-            RankShift::Random => words.push("items of a random rank".to_owned()),
+            RankShift::By(by) => words.push(format!("items of rank + {by}")),
+            RankShift::Random => words.push("ranks in random order".to_owned()),
         }
         words
     }

@@ -64,7 +64,7 @@ pub(crate) fn plan(
     let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
     if depth > depth_max {
         return Err(usage(format!(
-            "--depth {depth}: the engine {engine} takes up to {depth_max} at once: use --threads, or --engine io_uring"
+            "--depth {depth}: the engine {engine} supports at most {depth_max}: use --threads, or --engine io_uring"
         )));
     }
     check_stores(spec, own, &engine, stores)?;
@@ -141,11 +141,11 @@ fn name(spec: &Spec, operation: FsOp) -> String {
 /// Refuses options that contradict each other.
 fn check_pairs(spec: &Spec, own: &FsSpec) -> Result<(), Error> {
     if own.verify_run.is_some() && !spec.verify {
-        return Err(usage("--verify-run is the number of verified blocks: give --verify too"));
+        return Err(usage("--verify-run requires --verify: add it"));
     }
     if own.truncate_to_size && own.truncate_first {
         return Err(usage(
-            "--truncate-first and --truncate-to-size both set the length of a file: give one of them",
+            "--truncate-first and --truncate-to-size both set the length of a file: use one of them",
         ));
     }
     Ok(())
@@ -157,13 +157,11 @@ fn check_stores(spec: &Spec, own: &FsSpec, engine: &str, stores: usize) -> Resul
         return Ok(());
     }
     if stores > 0 && (engine != "dfs" || stores < spec.targets.len()) {
-        return Err(usage(
-            "dfs+ targets are reached by --engine dfs, and by it alone: give no other targets and engine",
-        ));
+        return Err(usage("dfs+ targets require --engine dfs: use no other engine and no other targets"));
     }
     if stores == 0 {
-        let remedy = "give dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER";
-        let other = || Err(usage(format!("--engine dfs reaches file systems over objects: {remedy}")));
+        let remedy = "use dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER";
+        let other = || Err(usage(format!("--engine dfs requires a file system over objects: {remedy}")));
         return if engine == "dfs" { other() } else { Ok(()) };
     }
     let refused = [
@@ -175,13 +173,13 @@ fn check_stores(spec: &Spec, own: &FsSpec, engine: &str, stores: usize) -> Resul
     ];
     if own.cache == Some(CacheBefore::Drop) && spec.targets.iter().any(|target| is_daos(target)) {
         return Err(usage(
-            "--cache drop is for dfs+vos: and dfs+engine: here: clients of DAOS cannot drop what its engines keep",
+            "--cache drop does not support dfs+daos: DAOS clients cannot drop the caches of its engines: use dfs+vos: or dfs+engine:",
         ));
     }
     match refused.iter().find(|(is_said, _)| *is_said) {
-        Some((_, name)) => {
-            Err(usage(format!("{name} is of paths: mount the file system (strata mount) and give its path")))
-        }
+        Some((_, name)) => Err(usage(format!(
+            "{name} requires a path: mount the file system (strata mount) and use its path"
+        ))),
         None => Ok(()),
     }
 }
@@ -199,7 +197,7 @@ fn check_calls(operation: FsOp, engine: &str, capabilities: &Capabilities) -> Re
         .find(|(class, _)| !capabilities.classes.contains(&CLASSES[*class as usize]));
     match missing {
         Some((class, _)) => Err(usage(format!(
-            "--op {}: the engine {engine} has no {}: leave it out",
+            "--op {}: the engine {engine} does not support {}: omit it",
             operation.name(),
             CLASSES[*class as usize]
         ))),
@@ -221,7 +219,7 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
             (own.names.is_some(), "--names"),
         ];
         if let Some((_, name)) = tree.iter().find(|(is_said, _)| *is_said) {
-            return Err(usage(format!("{name} is of --shape tree alone")));
+            return Err(usage(format!("{name} requires --shape tree")));
         }
     }
     check_set(spec, own, shape)?;
@@ -256,9 +254,9 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
 /// Refuses options of file sets that do not go together.
 fn check_set(spec: &Spec, own: &FsSpec, shape: Shape) -> Result<(), Error> {
     let of_lists = [
-        (own.tree_scan.is_some(), "--tree-scan writes the list that it makes: give --tree-file FILE too"),
-        (own.tree_round_up.is_some(), "--tree-round-up is of --tree-file: give that too"),
-        (own.share_size.is_some(), "--share-size is of --tree-file: give that too"),
+        (own.tree_scan.is_some(), "--tree-scan requires a file for its list: add --tree-file FILE"),
+        (own.tree_round_up.is_some(), "--tree-round-up requires --tree-file: add it"),
+        (own.share_size.is_some(), "--share-size requires --tree-file: add it"),
     ];
     if let Some((_, refusal)) = of_lists.iter().find(|(is_said, _)| *is_said && own.tree_file.is_none()) {
         return Err(usage(*refusal));
@@ -270,21 +268,21 @@ fn check_set(spec: &Spec, own: &FsSpec, shape: Shape) -> Result<(), Error> {
         (own.barriers, "--barriers"),
     ];
     if let Some((_, name)) = of_files.iter().find(|(is_said, _)| *is_said && shape == Shape::Tree) {
-        return Err(usage(format!("{name} is of --shape private and shared alone")));
+        return Err(usage(format!("{name} requires --shape private or shared")));
     }
     if own.file_suffix.as_ref().is_some_and(|suffix| suffix.contains('/')) {
-        return Err(usage("--file-suffix is a part of a name: use one without /"));
+        return Err(usage("--file-suffix is part of a file name: use a suffix without /"));
     }
     if own.unique_directories && shape != Shape::Private {
-        return Err(usage("--unique-directories is of --shape private alone"));
+        return Err(usage("--unique-directories requires --shape private"));
     }
     if own.dirs.is_some() && (own.branch.is_some() || own.levels.is_some()) {
         return Err(usage(
-            "--dirs and --branch with --levels both say which directories there are: give one of them",
+            "--dirs conflicts with --branch and --levels, which also define the directories: use one of them",
         ));
     }
     if spec.targets.iter().any(|target| target.is_empty()) {
-        return Err(usage("a target is empty: give a directory or a file"));
+        return Err(usage("a target is empty: name a directory or a file"));
     }
     Ok(())
 }
@@ -306,12 +304,12 @@ fn list_items(set: &mut FileSet, spec: &Spec, own: &FsSpec) -> Result<(), Error>
     ];
     if let Some((_, name)) = others.iter().find(|(is_said, _)| *is_said) {
         return Err(usage(format!(
-            "{name}: --tree-file says which files and directories there are: give one of them"
+            "{name}: --tree-file already defines the files and directories: use one of them"
         )));
     }
     if spec.targets.len() > 1 {
         return Err(usage(format!(
-            "{} targets: --tree-file lists what lies in one: give one",
+            "{} targets: --tree-file lists the contents of one target: use one",
             spec.targets.len()
         )));
     }
@@ -328,13 +326,11 @@ fn list_items(set: &mut FileSet, spec: &Spec, own: &FsSpec) -> Result<(), Error>
     let is_shared = set.ranks > 1 && tree.largest_bytes >= tree.share_size_bytes;
     if is_shared && (own.truncate_first || own.exclusive) {
         return Err(usage(
-            "--truncate-first and --exclusive do not go with files that several workers write: raise --share-size above the largest file",
+            "--truncate-first and --exclusive do not support files that several workers write: raise --share-size above the largest file",
         ));
     }
     if spec::of(spec).direct && !tree.is_aligned(512) {
-        return Err(usage(
-            "--direct: files of the list have sizes that are no multiples of 512: give --tree-round-up 4k",
-        ));
+        return Err(usage("--direct: sizes in the list are not multiples of 512: add --tree-round-up 4k"));
     }
     (set.shared_tree, set.listed) = (true, Some(tree));
     set.items = (0..set.ranks).map(|rank| set.items_of(rank, true)).max().unwrap_or(0);
@@ -348,7 +344,9 @@ fn block_size(spec: &Spec) -> Result<Option<u64>, Error> {
     let size: Result<ByteSize, _> = text.parse();
     let bytes = size
         .map_err(|_| {
-            usage(format!("--block-size {text}: this layer has one size a phase: use a size such as 1m"))
+            usage(format!(
+                "--block-size {text}: this layer supports one size per phase: use a size such as 1m"
+            ))
         })?
         .0;
     if bytes == 0 || bytes > BLOCK_BYTES_MAX {
@@ -361,7 +359,7 @@ fn block_size(spec: &Spec) -> Result<Option<u64>, Error> {
 fn deal_items(set: &mut FileSet, own: &FsSpec) -> Result<(), Error> {
     let holders = set.holders();
     if holders > ITEMS_MAX {
-        return Err(usage(format!("{holders} directories a worker: use at most {ITEMS_MAX}")));
+        return Err(usage(format!("{holders} directories per worker: use at most {ITEMS_MAX}")));
     }
     let (items, per) = match (own.items, own.files) {
         (None, files) => {
@@ -372,7 +370,7 @@ fn deal_items(set: &mut FileSet, own: &FsSpec) -> Result<(), Error> {
         (Some(items), Some(per)) => (items, per),
     };
     if items > ITEMS_MAX {
-        return Err(usage(format!("{items} items a worker: use at most {ITEMS_MAX}")));
+        return Err(usage(format!("{items} items per worker: use at most {ITEMS_MAX}")));
     }
     if per.saturating_mul(holders) < items {
         return Err(usage(format!(
@@ -388,17 +386,17 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
     let is_of_tree =
         matches!(operation.phase().over, Over::Directories | Over::Nodes | Over::NodesReversed | Over::Walk);
     if set.shape != Shape::Tree && is_of_tree {
-        return Err(usage(format!("--op {} needs --shape tree", operation.name())));
+        return Err(usage(format!("--op {} requires --shape tree", operation.name())));
     }
     if set.listed.is_some() && operation.phase().over == Over::Directories {
         return Err(usage(format!(
-            "--op {}: directories of --tree-file are no items: use tree-create, readdir and tree-remove",
+            "--op {}: directories of --tree-file are not items: use tree-create, readdir and tree-remove",
             operation.name()
         )));
     }
     let is_said = own.find_name.is_some() || own.find_size.is_some() || own.find_newer.is_some();
     if is_said && !own.operations.contains(&FsOp::Find) {
-        return Err(usage("--find-name, --find-size and --find-newer are of --op find alone"));
+        return Err(usage("--find-name, --find-size and --find-newer require --op find"));
     }
     Ok(())
 }
@@ -417,18 +415,18 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
         (None, None) => file_size_bytes.min(BLOCK_BYTES),
     };
     if set.shape != Shape::Tree && file_size_bytes == 0 {
-        return Err(usage("--file-size 0 is of --shape tree alone: use 1 or more"));
+        return Err(usage("--file-size 0 requires --shape tree: use 1 or more"));
     }
     let segments = own.segments.unwrap_or(1);
     if set.shape == Shape::Tree && segments > 1 {
-        return Err(usage("--segments is of --shape private and shared alone"));
+        return Err(usage("--segments requires --shape private or shared"));
     }
     if set.shape != Shape::Tree && file_size_bytes == 0 {
-        return Err(usage("--file-size 0 is of --shape tree alone: use 1 or more"));
+        return Err(usage("--file-size 0 requires --shape tree: use 1 or more"));
     }
     if set.shape != Shape::Tree && !file_size_bytes.is_multiple_of(block_size_bytes) {
         return Err(usage(format!(
-            "--file-size {} is no multiple of --block-size {}: use one",
+            "--file-size {} is not a multiple of --block-size {}: use a multiple",
             ByteSize(file_size_bytes),
             ByteSize(block_size_bytes)
         )));
@@ -436,7 +434,7 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
     let all = u128::from(file_size_bytes) * u128::from(segments) * u128::from(set.ranks);
     if all > i64::MAX as u128 {
         return Err(usage(
-            "--file-size x --segments x workers is more than a file can hold: use less than 8 EiB",
+            "--file-size x --segments x workers exceeds the largest file size: use less than 8 EiB",
         ));
     }
     Ok(Geometry { block_size_bytes, file_size_bytes, segments, order: own.order.unwrap_or_default() })
@@ -447,7 +445,7 @@ fn check_direct(own: &FsSpec, geometry: &Geometry) -> Result<(), Error> {
         geometry.block_size_bytes.is_multiple_of(512) && geometry.file_size_bytes.is_multiple_of(512);
     if own.direct && !is_aligned {
         return Err(usage(
-            "--direct needs a --block-size and a --file-size that are multiples of 512 (of some devices: 4096)",
+            "--direct requires a --block-size and a --file-size that are multiples of 512 (some devices: 4096)",
         ));
     }
     Ok(())
@@ -459,10 +457,12 @@ fn wear_out(own: &FsSpec, load: &mut LoadPlan, operation: FsOp) -> Result<Option
         return Ok(None);
     }
     let Some(time_ns) = load.limit.time_ns else {
-        return Err(usage("--wear-out goes on after --time: give it too"));
+        return Err(usage("--wear-out requires --time: add it"));
     };
     if operation == FsOp::Find {
-        return Err(usage("--wear-out: find has no shares of workers that could be worn out"));
+        return Err(usage(
+            "--wear-out does not support find: its work is not divided into shares per worker",
+        ));
     }
     load.limit = LimitPlan { time_ns: None, ..load.limit };
     Ok(Some(time_ns))

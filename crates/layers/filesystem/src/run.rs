@@ -248,7 +248,7 @@ fn phase(spec: &Spec, plan: FsPlan) -> Result<Phase, Error> {
 }
 
 fn plan_of(phase: &Phase) -> Result<&FsPlan, Error> {
-    let other = || Error::new(ErrorKind::Run, "stage", "a phase of the file system has another plan");
+    let other = || Error::new(ErrorKind::Run, "stage", "a file-system phase has a plan of another layer");
     phase.plan.of().ok_or_else(other)
 }
 
@@ -473,7 +473,7 @@ impl Part for FsPart<'_> {
             if run.reads_others
                 && let Err(error) = ready.exchange(&run.context)
             {
-                outcome.notes.push(format!("what the other hosts have made is not known: {error}"));
+                outcome.notes.push(format!("cannot read what the other hosts created: {error}"));
             }
             if let Some(made) = &mut run.made
                 && let Err(error) = made.settle(&ready.plan)

@@ -20,9 +20,9 @@ use crate::operation::NameKind;
 pub enum Shape {
     /// Files in a tree of directories.
     Tree,
-    /// One file a worker.
+    /// One file per worker.
     Private,
-    /// One file of which each worker has its own blocks.
+    /// One file with separate blocks for each worker.
     Shared,
 }
 
@@ -33,9 +33,9 @@ pub enum Naming {
     /// `strata/w0/d1/f0.7`.
     #[default]
     Strata,
-    /// As elbencho has them: `r0/d0/r0-f7`.
+    /// Naming scheme of elbencho: `r0/d0/r0-f7`.
     Elbencho,
-    /// As mdtest has them: `test-dir.0-0/mdtest_tree.0.0/file.mdtest.0.7`.
+    /// Naming scheme of mdtest: `test-dir.0-0/mdtest_tree.0.0/file.mdtest.0.7`.
     Mdtest,
 }
 
@@ -48,24 +48,24 @@ pub struct FileSet {
     pub naming: Naming,
     /// Workers that share it.
     pub ranks: u32,
-    /// Items of a rank.
+    /// Items per rank.
     pub items: u64,
-    /// Items of a rank in one directory.
+    /// Items per rank in one directory.
     pub items_per_directory: u64,
-    /// Directories in a directory of the tree.
+    /// Subdirectories of each directory of the tree.
     pub branch: u64,
-    /// Levels of directories below the first; 0: all items lie in one.
+    /// Levels of directories below the first; 0: all items are in one directory.
     pub levels: u32,
     /// Only directories of the last level hold items.
     pub leaves_only: bool,
     /// All ranks share one tree.
     pub shared_tree: bool,
-    /// A private file lies in a directory of its own.
+    /// Each private file has its own directory.
     pub unique_directories: bool,
-    /// The tree, where a list says what it holds; it lies in the target itself.
+    /// The tree, if a list defines it; it is created in the target itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<ListedTree>,
-    /// End of the names of files without a tree.
+    /// Suffix of the names of files without a tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suffix: Option<String>,
 }

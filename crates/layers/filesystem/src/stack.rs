@@ -19,7 +19,7 @@ const LOCAL: &str = "file";
 const LIBRARY: &str = "dfs";
 const MOUNT: &str = "mount";
 /// Name of the second in a sentence.
-const LIBRARY_CALLED: &str = "files over objects by their library";
+const LIBRARY_CALLED: &str = "files over objects through the library";
 /// Name under which the mount is served.
 const MOUNT_SERVED: &str = "mount";
 /// Length of the file of each data load.
@@ -131,7 +131,7 @@ fn row(
         called: called.to_owned(),
         kind: if below.is_some() { StackKind::Software } else { StackKind::Carrier },
         stands_on: below.map(|below| StackCarrier::new(below, load.name)).into_iter().collect(),
-        faster_by: (layer == MOUNT).then_some("what the kernel keeps"),
+        faster_by: (layer == MOUNT).then_some("the kernel's caches"),
         window_share: 0.8,
         ..StackRowSpec::new(layer, load.name, target.and_then(planned))
     }
@@ -190,16 +190,16 @@ pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<Sta
 
 fn mounted(pool: &str, directory: PathBuf, context: &RunContext) -> Result<(String, Mounted), Error> {
     if !Path::new("/dev/fuse").exists() {
-        return Err(Error::new(ErrorKind::Run, "stack", "there is no /dev/fuse on this machine"));
+        return Err(Error::new(ErrorKind::Run, "stack", "this machine has no /dev/fuse"));
     }
     let url = format!("dfs+vos:{pool}");
     let directory = std::path::absolute(&directory)
-        .map_err(|error| Error::system("stack", "cannot tell where to mount", error))?;
+        .map_err(|error| Error::system("stack", "cannot determine the mount directory", error))?;
     let label = label_of(directory.as_os_str());
     note_mount(&context.journal, &label)?;
     let made = || {
         std::fs::create_dir(path_of(&label)).map_err(|error| {
-            Error::system("stack", "cannot make a directory to mount on", error).with("directory", &label)
+            Error::system("stack", "cannot create the mount directory", error).with("directory", &label)
         })?;
         let store = stores::open(&url, None)?;
         Mounted::begin(Arc::clone(&store), &url, directory.clone(), &MountSpec::default(), || {})

@@ -72,9 +72,9 @@ pub(crate) fn shared(target: &str, stores: &mut SharedStores) -> Result<Option<S
 fn check_directory(url: &Url) -> Result<(), Error> {
     match url {
         Url::Vos { directory } if !is_pool(directory) => {
-            Err(Error::usage("dfs", "there is no pool in the directory")
+            Err(Error::usage("dfs", "the directory contains no pool")
                 .with("directory", directory.display())
-                .remedy(format!("make one: strata pool create vos:{}", directory.display())))
+                .remedy(format!("create one: strata pool create vos:{}", directory.display())))
         }
         _ => Ok(()),
     }
@@ -158,20 +158,20 @@ impl Stores {
                             Ok(true) if errno == Errno::EXIST => Ok(()),
                             _ => Err(errno),
                         })
-                        .map_err(failed("cannot make the directory", url, &top))?;
+                        .map_err(failed("cannot create the directory", url, &top))?;
                 }
                 Err(Errno::NOENT) => {
-                    return Err(Error::usage("files", "there is no tree to change")
+                    return Err(Error::usage("files", "no tree exists to change")
                         .with("target", url)
                         .with("path", &top)
-                        .remedy("make one with --op tree-create,create"));
+                        .remedy("create one with --op tree-create,create"));
                 }
-                Err(errno) => return Err(failed("cannot look at the directory", url, &top)(errno)),
+                Err(errno) => return Err(failed("cannot stat the directory", url, &top)(errno)),
                 Ok(false) if !destroy_data => {
-                    return Err(Error::new(ErrorKind::Unsafe, "safety", "it was not made by strata")
+                    return Err(Error::new(ErrorKind::Unsafe, "safety", "it was not created by strata")
                         .with("target", url)
                         .with("path", &top)
-                        .remedy("give another file system, or --destroy-data to change what is there"));
+                        .remedy("use another file system, or --destroy-data to change existing data"));
                 }
                 Ok(_) => {}
             }
@@ -272,7 +272,7 @@ fn make_nodes(plan: &FsPlan, stores: &[Arc<dyn FileSystem>]) -> Result<(), Error
                 && errno != Errno::EXIST
             {
                 let path = String::from_utf8_lossy(&path).into_owned();
-                return Err(failed("cannot make the directory", plan.target(rank), &path)(errno));
+                return Err(failed("cannot create the directory", plan.target(rank), &path)(errno));
             }
         }
     }
@@ -304,14 +304,14 @@ pub(crate) fn remove_set(
         } else {
             remove_files(set, &**store, found.inode)
         };
-        removed += below.map_err(failed("cannot remove what this run made", url, top))?;
+        removed += below.map_err(failed("cannot remove files of this run", url, top))?;
         match store.remove_directory(Inode::ROOT, top.as_bytes()) {
             Ok(()) => removed += 1,
             Err(Errno::NOTEMPTY) => {
-                let left = "the directory is left: it holds what this run did not make";
+                let left = "the directory is kept: it contains files that this run did not create";
                 return Err(Error::new(ErrorKind::Run, "files", left).with("target", url).with("path", top));
             }
-            Err(errno) => return Err(failed("cannot remove what this run made", url, top)(errno)),
+            Err(errno) => return Err(failed("cannot remove files of this run", url, top)(errno)),
         }
     }
     Ok(removed)

@@ -150,7 +150,7 @@ fn flushes_go_to_every_kind_of_target() {
     let refused = scratch.run(&format!("app checkpoint vos:store {SMALL},flush=async"));
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("vos has no rename") && refused.stderr.contains("names=direct"),
+        refused.stderr.contains("vos does not support rename") && refused.stderr.contains("names=direct"),
         "{}",
         refused.stderr
     );
@@ -206,7 +206,8 @@ fn ranks_stand_still_for_the_copy_alone_where_computing_is_longer_than_the_flush
     let share = flushed["phases"][0]["observations"]["checkpoint"]["share_fraction"].as_f64().unwrap();
     assert!(share < 0.1, "{share}");
     let shown = scratch.run("report record.json").stdout;
-    for part in ["blocking", "copy ", "stall 0 ns", "flush ", "while ranks went on", "2 checkpoints complete"]
+    for part in
+        ["blocking", "copy ", "stall 0 ns", "flush ", "while ranks continued", "2 checkpoints complete"]
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }

@@ -55,7 +55,7 @@ fn a_byte_that_was_changed_is_found_with_its_field_and_place() {
     assert_partial(&scratch, &ended, &record, "damaged");
     // Item 1 of process 0 in step 1.
     let said = record["failure"].as_str().unwrap();
-    let change = format!("{:#04x} was expected, {:#04x} found", byte[0], byte[0] ^ 0x10);
+    let change = format!("expected {:#04x}, found {:#04x}", byte[0], byte[0] ^ 0x10);
     for part in ["field 9 (process 0", "1, item 1)", "byte 70001", &change] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -127,7 +127,7 @@ fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
     assert_eq!(names_in(&fields).len(), 17, "nothing is removed without --yes");
     let refused = scratch.run("clean --yes");
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("it holds what this run did not make"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("it contains files that this run did not create"), "{}", refused.stderr);
     assert_eq!(names_in(&fields), ["notes.txt"]);
     fs::remove_file(fields.join("notes.txt")).unwrap();
     let cleaned = scratch.run("clean --yes");
@@ -177,20 +177,20 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         ("app absent.toml data", "cannot read the description"),
         ("app fdb-hamer data", "fdb-hammer (the nearest there is)"),
         ("app fdb-hammer", "has no target"),
-        ("app", "no application was named"),
+        ("app", "no application named"),
         ("app fdb-hammer nowhere", "mkdir -p nowhere"),
         ("app fdb-hammer tcp://127.0.0.1:1", "no layer serves the target"),
         ("app fdb-hammer data --set colour=red", "no parameter colour"),
         ("app fdb-hammer data --set steps", "NAME=VALUE"),
         ("app fdb-hammer data --steps 0", "steps"),
-        ("app fdb-hammer data --steps many", "no number"),
+        ("app fdb-hammer data --steps many", "not a number"),
         ("app fdb-hammer data --pattern C", "A, B"),
         ("app vpic data --members 2", "vpic has no parameter members"),
         ("app fdb-hammer data --size 2GiB", "transfer of 1 byte to 1GiB"),
         ("app fdb-hammer data --size 1000 --target-options direct", "multiples of 4096"),
-        ("app fdb-hammer data --target-options files=3", "no option of an application's target"),
+        ("app fdb-hammer data --target-options files=3", "does not support the option files"),
         ("app fdb-hammer vos:store --target-options durability=never", "durability"),
-        ("app checkpoint vos:store", "vos has no rename"),
+        ("app checkpoint vos:store", "vos does not support rename"),
         ("app fdb-hammer data --threads 4", "writers=8"),
         ("app fdb-hammer data --steps 100000000 --size 1GiB", "the target has"),
     ] {

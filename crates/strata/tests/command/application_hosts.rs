@@ -103,7 +103,7 @@ fn accelerators_of_several_hosts_are_in_step() {
     let (compute, time) = (seen["compute_ns"].as_f64().unwrap(), seen["time_ns"].as_f64().unwrap());
     assert!(compute >= 8.0 * 10e6 && compute <= time, "{seen}");
     let refused = scratch.run("app dlio data --accelerators max --hosts local:2");
-    assert!(refused.code == Some(2) && refused.stderr.contains("give their number"), "{}", refused.stderr);
+    assert!(refused.code == Some(2) && refused.stderr.contains("set the number"), "{}", refused.stderr);
 }
 
 #[test]

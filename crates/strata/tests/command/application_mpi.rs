@@ -121,11 +121,11 @@ fn what_ranks_cannot_share_is_refused_or_raw() {
     refused(&ranks(&scratch, 3, &format!("app vpic data {two} --format hdf5")), "--set ranks=3");
     let record = good(&scratch, &format!("app vpic data {two}"));
     assert_eq!(record["phases"][0]["plan"]["sets"][0]["format"], "raw");
-    assert!(record["phases"][0]["notes"].to_string().contains("2 processes on 3 ranks of MPI"));
+    assert!(record["phases"][0]["notes"].to_string().contains("2 processes on 3 MPI ranks"));
     let three = format!("app vpic data {SMALL},transfers=collective");
-    refused(&ranks(&scratch, 3, &format!("{three} --format raw")), "leave out --set transfers");
-    refused(&ranks(&scratch, 3, &format!("{three},files=rank")), "leave out --set transfers");
-    assert!(scratch.run(&three).stderr.contains("leave out --set transfers"));
+    refused(&ranks(&scratch, 3, &format!("{three} --format raw")), "omit --set transfers");
+    refused(&ranks(&scratch, 3, &format!("{three},files=rank")), "omit --set transfers");
+    assert!(scratch.run(&three).stderr.contains("omit --set transfers"));
     for (variable, absent, package) in [
         ("STRATA_LIBHDF5", "libhdf5_serial.so.103", "install libhdf5-openmpi-103-1"),
         ("STRATA_LIBMPI", "libstrata-absent.so", "install libopenmpi3"),

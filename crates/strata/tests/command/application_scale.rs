@@ -58,11 +58,11 @@ fn scales_that_cannot_be_are_refused_before_anything_is_made() {
         ("vpic data --scale half", accepted),
         ("vpic data --scale 1/0", accepted),
         ("vpic data --scale 2000", accepted),
-        ("vpic data --scale 1/2 --set particles=100", "leave out --scale, or particles"),
-        ("fdb-hammer data --scale 1/2 --steps 3", "leave out --scale, or steps"),
-        ("checkpoint data --scale 1/2", "checkpoint has no full size"),
-        ("dlio data --scale 1/2", "its workload has its sizes"),
-        ("vpic data --scale 1000 --format raw", "and the target has"),
+        ("vpic data --scale 1/2 --set particles=100", "omit --scale, or particles"),
+        ("fdb-hammer data --scale 1/2 --steps 3", "omit --scale, or steps"),
+        ("checkpoint data --scale 1/2", "checkpoint does not support --scale"),
+        ("dlio data --scale 1/2", "its workload defines its sizes"),
+        ("vpic data --scale 1000 --format raw", "but the target has only"),
     ] {
         let ended = scratch.run(&format!("app {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);

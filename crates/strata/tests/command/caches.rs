@@ -89,7 +89,7 @@ fn what_cannot_be_dropped_is_refused() {
     for (words, expected) in [
         ("object s3://bucket --s3-endpoint http://127.0.0.1:1 --op get --cache drop", "cache"),
         ("object vos:pool --op get --cache cold", "keep, drop"),
-        ("fs dfs+daos://pool/container --op read --cache drop", "clients of DAOS cannot drop"),
+        ("fs dfs+daos://pool/container --op read --cache drop", "DAOS clients cannot drop"),
     ] {
         let ended = scratch.run(words);
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);

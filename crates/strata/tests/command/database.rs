@@ -100,8 +100,8 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     let scratch = scratch();
     for (more, told) in [
         ("--set wal=oracle", "postgresql, sqlite, rocksdb, etcd"),
-        ("--set wal=own,record=8", "from 16 bytes on"),
-        ("--set wal=own,record=4KiB,segment=1KiB", "segments that hold a record"),
+        ("--set wal=own,record=8", "at least 16 bytes"),
+        ("--set wal=own,record=4KiB,segment=1KiB", "segments that hold at least one record"),
         ("--set wal=sqlite --target-options direct=true", "items of the set wal must be multiples of 4096"),
         ("--set interval=100000000", "at most 268435456 records"),
         ("--set files=page,wal=own,record=1MiB,interval=1000,clients=2000", "a transfer of 1 byte to 1GiB"),
@@ -158,9 +158,9 @@ type Damage = fn(&mut Vec<u8>);
 #[test]
 fn records_that_are_damaged_or_lost_are_named() {
     let damages: [(&str, Damage); 3] = [
-        ("byte 100 of it", |bytes| bytes[512 * 3 + 100] ^= 1),
+        ("byte 100 of the record", |bytes| bytes[512 * 3 + 100] ^= 1),
         ("twice", |bytes| bytes.copy_within(512..1024, 512 * 5)),
-        ("there are 40 records", |bytes| bytes[512..1024].fill(0xff)),
+        ("only 40 records exist", |bytes| bytes[512..1024].fill(0xff)),
     ];
     for (told, damage) in damages {
         let scratch = scratch();

@@ -40,7 +40,7 @@ fn each_host_with_clients_has_a_log() {
         assert!(names_in(&scratch.join("data")).is_empty(), "{more}");
     }
     let ended = scratch.run(&format!("app database data {SMALL} --hosts local:2"));
-    for part in ["2 logs, one of each host with clients", "recovered 120 records"] {
+    for part in ["2 logs, one per host with clients", "recovered 120 records"] {
         assert!(ended.stdout.contains(part), "{part}: {}{}", ended.stdout, ended.stderr);
     }
 }
@@ -66,9 +66,9 @@ fn records_of_the_log_of_one_host_are_named() {
     /// A change of the logs of both hosts.
     type Damage = fn(&mut Vec<u8>, &mut Vec<u8>);
     let damages: [(&str, Damage); 3] = [
-        ("byte 100 of it", |_, second| second[512 * 3 + 100] ^= 1),
+        ("byte 100 of the record", |_, second| second[512 * 3 + 100] ^= 1),
         ("twice", |_, second| second.copy_within(512..1024, 512 * 5)),
-        ("is of the log of another host", |first, second| second[..512].copy_from_slice(&first[..512])),
+        ("belongs to the log of another host", |first, second| second[..512].copy_from_slice(&first[..512])),
     ];
     for (told, damage) in damages {
         let scratch = scratch();

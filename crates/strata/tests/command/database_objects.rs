@@ -91,7 +91,7 @@ fn a_page_that_is_gone_for_a_moment_is_read_again_and_one_that_stays_away_is_tol
         if is_back {
             assert_eq!(ended.code, Some(0), "{}", ended.stderr);
             let notes = record["phases"][1]["notes"].to_string();
-            assert!(notes.contains("the server does not replace objects at once"), "{notes}");
+            assert!(notes.contains("the server does not replace objects atomically"), "{notes}");
         } else {
             assert_partial(&scratch, &ended, &record, "No such file");
         }
@@ -125,12 +125,12 @@ fn objects_of_a_log_that_are_lost_or_changed_are_named() {
     type Damage = fn(&std::path::Path);
     let damages: [(&str, Damage); 3] = [
         ("No such file", |logs| fs::remove_file(logs.join("3")).unwrap()),
-        ("byte 100 of it", |logs| {
+        ("byte 100 of the record", |logs| {
             let mut bytes = fs::read(logs.join("3")).unwrap();
             bytes[100] ^= 1;
             fs::write(logs.join("3"), bytes).unwrap();
         }),
-        ("has other records than", |logs| {
+        ("does not contain the", |logs| {
             fs::rename(logs.join("3"), logs.join("aside")).unwrap();
             fs::rename(logs.join("5"), logs.join("3")).unwrap();
             fs::rename(logs.join("aside"), logs.join("5")).unwrap();

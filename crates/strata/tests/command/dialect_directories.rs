@@ -150,7 +150,7 @@ fn trees_of_the_tool_are_read_and_not_deleted() {
         let ended = elbencho(&scratch, &format!("{words} theirs"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stdout);
         assert!(
-            ended.stderr.contains("not made by strata") && ended.stderr.contains("theirs/r"),
+            ended.stderr.contains("not created by strata") && ended.stderr.contains("theirs/r"),
             "{}",
             ended.stderr
         );
@@ -204,7 +204,7 @@ fn empty_files_and_many_in_flight() {
     assert!(!empty.contains("Throughput"), "{empty}");
     assert_eq!(below(&scratch, "empty"), Vec::<String>::new());
     let ended = elbencho(&scratch, "-d -w -r -F -D --iodepth 4 -t 2 -n 2 -N 5 -s 16k -b 4k --verify 3 deep");
-    if ended.stderr.contains("does not allow a ring") {
+    if ended.stderr.contains("does not allow io_uring") {
         return;
     }
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -114,7 +114,7 @@ fn trees_have_the_names_of_the_tool_and_those_of_others_stay() {
     assert!(scratch.join("other/test-dir.0-0/mdtest_tree.0/file.mdtest.0.0").exists());
     let missing = scratch.run("as mdtest -n 1 -F -r -d nothing");
     assert_eq!(missing.code, Some(2));
-    assert!(missing.stderr.contains("make one with -C"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("create one with -C"), "{}", missing.stderr);
 }
 
 #[test]

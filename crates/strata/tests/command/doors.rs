@@ -112,7 +112,7 @@ fn files_of_any_shape_go_through_each_door() {
     }
     // A later run by the library finds nothing of them.
     let ended = scratch.run("fs dfs+vos:pool --op unlink --no-fill");
-    assert!(ended.stderr.contains("there is no tree"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no tree exists"), "{}", ended.stderr);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn doors_are_refused_where_they_cannot_be() {
     assert_eq!(scratch.run("pool create vos:pool --scm 64m").code, Some(0));
     for (words, told) in [
         ("fs t --door all", "dfs+vos:DIR"),
-        ("fs dfs+vos:pool dfs+vos:other --door library", "give one target"),
+        ("fs dfs+vos:pool dfs+vos:other --door library", "use one target"),
         ("fs dfs+vos:pool --door mount --engine posix", "--engine"),
         ("fs dfs+vos:pool --door window", "intercept"),
         ("fs dfs+vos:pool --door-turns 2", "--door all"),

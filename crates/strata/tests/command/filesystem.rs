@@ -100,7 +100,7 @@ fn trees_and_files_of_others_are_left_alone() {
         let ended = scratch.run(words);
         assert_eq!(ended.code, Some(2), "{words}");
         assert!(
-            ended.stderr.contains("it was not made by strata") && ended.stderr.contains("--destroy-data"),
+            ended.stderr.contains("it was not created by strata") && ended.stderr.contains("--destroy-data"),
             "{}",
             ended.stderr
         );
@@ -111,7 +111,7 @@ fn trees_and_files_of_others_are_left_alone() {
     assert_eq!(class(&record, 0, "stat").0, 1);
     assert_eq!(std::fs::read(scratch.join("t/strata/w0/d1/f0.0")).unwrap(), b"theirs");
     let missing = scratch.run("fs nothing --op unlink --no-fill");
-    assert!(missing.stderr.contains("there is no tree to change"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("no tree exists to change"), "{}", missing.stderr);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_full_disk_is_told_and_what_was_measured_is_kept() {
     assert!(class(&record, 0, "write").0 > 50);
     assert!(names_in(disk.path()).is_empty(), "it is empty again");
     let note = record["phases"][0]["notes"].to_string();
-    assert!(note.contains("lies in memory (tmpfs): no storage is measured"), "{note}");
+    assert!(note.contains("is in memory (tmpfs): no storage is measured"), "{note}");
 }
 
 #[test]
@@ -206,15 +206,15 @@ fn what_cannot_be_is_refused_with_what_would_be() {
         ("fs", "TARGET"),
         ("fs t --op creat", "create"),
         ("fs t --depth 4 --engine posix", "--threads"),
-        ("fs t --dirs 2 --levels 3", "give one of them"),
+        ("fs t --dirs 2 --levels 3", "use one of them"),
         ("fs t --items 50 --files 10", "at most 10 items"),
-        ("fs t --shape shared --files 3", "of --shape tree alone"),
-        ("fs t --shape shared --op mkdir", "needs --shape tree"),
-        ("fs t --segments 2", "--shape private and shared"),
+        ("fs t --shape shared --files 3", "requires --shape tree"),
+        ("fs t --shape shared --op mkdir", "mkdir requires --shape tree"),
+        ("fs t --segments 2", "requires --shape private or shared"),
         ("fs t --direct --file-size 1000", "multiples of 512"),
         ("fs t --wear-out", "--time"),
-        ("fs t --find-name x", "--op find alone"),
-        ("fs t --shape private --file-size 10k --block-size 4k", "no multiple"),
+        ("fs t --find-name x", "require --op find"),
+        ("fs t --shape private --file-size 10k --block-size 4k", "not a multiple"),
         ("fs t --pattern random", "--order"),
         ("fs t --block-size 4k-8k", "one size"),
         ("fs t --cache warm", "keep, drop"),
@@ -284,13 +284,13 @@ fn files_over_objects_are_measured_by_the_library_and_removed() {
         .measured("fs dfs+vos:pool --op read --no-fill --shape shared --threads 2 --file-size 64k --block-size 8k --verify --rank-shift 1");
     assert_eq!(class(&record, 0, "read"), (16, 128 << 10));
     for (words, expected) in [
-        ("fs dfs+vos:pool --op link", "has no link"),
+        ("fs dfs+vos:pool --op link", "does not support link"),
         ("fs dfs+vos:pool --op find", "strata mount"),
         ("fs dfs+vos:pool --engine posix", "--engine dfs"),
         ("fs t --engine dfs", "dfs+vos:DIR"),
         ("fs dfs+vos:nothing", "strata pool create vos:nothing"),
         ("fs dfs+vos:pool --depth 2 --engine dfs", "--threads"),
-        ("fs dfs+vos:pool --op unlink --no-fill --names mdtest", "there is no tree"),
+        ("fs dfs+vos:pool --op unlink --no-fill --names mdtest", "no tree exists"),
     ] {
         let ended = scratch.run(words);
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);

@@ -389,9 +389,9 @@ fn files_in_directories_go_by_gpu_direct_storage() {
     }
     assert_eq!(scratch.run("pool create vos:p --scm 64m").code, Some(0));
     for (words, wanted) in [
-        ("fs d --op write -e cufile", "give --memory gpu"),
+        ("fs d --op write -e cufile", "add --memory gpu"),
         ("fs d --op write --memory gpu --gpu-path cufile -e posix", "use --engine cufile"),
-        ("fs d --op write --memory gpu --gpu-path cufile -q 4", "takes up to 1 at once"),
+        ("fs d --op write --memory gpu --gpu-path cufile -q 4", "supports at most 1"),
         ("fs d --op write --memory gpu --gpu-path cufile-batch", "use one of staged, cufile"),
         ("fs dfs+vos:p --op write --memory gpu --gpu-path cufile", "use --engine cufile"),
         ("fs d --op write --memory gpu --gpu-register on", "is for --gpu-path cufile"),

@@ -160,7 +160,7 @@ fn hosts_with_directories_of_their_own_do_the_whole_load_each() {
     let own = scratch.measured(&format!("fs tree -t 2 --hosts local:2 --host-targets own {load}"));
     assert_eq!((class(&own, 0, "stat").0, &own["phases"][0]["plan"]["set"]["ranks"]), (16, &2.into()));
     let text = said(&scratch);
-    assert!(text.contains("files of each host's own"), "{text}");
+    assert!(text.contains("separate files on each host"), "{text}");
     let shared = scratch.measured(&format!("fs tree -t 1 --hosts local:2 {load}"));
     assert_eq!(class(&shared, 0, "stat").0, 8);
 }

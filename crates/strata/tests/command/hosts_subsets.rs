@@ -231,12 +231,12 @@ fn phases_that_hosts_cannot_leave_out_are_refused() {
         (
             add(files, "time = '1s'"),
             vec!["op = 'create'\nhosts_used = 1\nthreads = 3", "op = 'stat'"],
-            "do not know how many",
+            "do not know the number",
         ),
         (
             "layer = 'application'\ntargets = ['.']\napp = 'vpic'\nhosts = ['local:2']".to_owned(),
             vec!["seed = 1", "hosts_used = 1"],
-            "processes of an application are those of all hosts",
+            "an application requires all hosts",
         ),
     ] {
         let ended = refused(&scratch, &head, &phases);

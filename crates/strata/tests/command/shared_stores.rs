@@ -96,7 +96,7 @@ fn what_cannot_be_served_is_refused() {
         ("app vpic dfs+vos:none --hosts local:2", "strata pool create vos:"),
         (
             "app vpic vos:a --hosts local:2 --target-options durability=batch",
-            "durability is of a store that a process opens itself",
+            "durability requires a store that one process opens",
         ),
         ("fs dfs+vos:none --hosts local:2", "strata pool create vos:"),
     ] {

@@ -125,9 +125,9 @@ fn labels_that_cannot_be_are_refused() {
     // The type of the file system that the directory lies on, and another that this machine has mounted.
     let (own, other) = (mount_type(&here), "proc");
     for (on, said) in [
-        (format!("vso:{here},b"), "too near to vos".to_owned()),
-        ("one:./a,one:./b".to_owned(), "calls two targets one".to_owned()),
-        (format!("{other}:{here},b"), format!("is on {own}, and its label says {other}")),
+        (format!("vso:{here},b"), "too similar to vos".to_owned()),
+        ("one:./a,one:./b".to_owned(), "names two targets one".to_owned()),
+        (format!("{other}:{here},b"), format!("is on {own}, but its label is {other}")),
         ("x://a,b".to_owned(), "no layer serves".to_owned()),
         ("one:./a,./a".to_owned(), "names a target twice".to_owned()),
     ] {
@@ -136,7 +136,7 @@ fn labels_that_cannot_be_are_refused() {
         assert!(ended.stderr.contains(&said) && ended.stderr.lines().count() == 1, "{on}: {}", ended.stderr);
     }
     let ended = scratch.run(&format!("{FDB} --on one:./a,./b --target-options two:direct=true"));
-    assert!(ended.code == Some(2) && ended.stderr.contains("no target of this label"), "{}", ended.stderr);
+    assert!(ended.code == Some(2) && ended.stderr.contains("no target has this label"), "{}", ended.stderr);
     let ended = scratch.run(&format!("{FDB} --passes 2 --on {own}:{here},b"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
@@ -276,16 +276,16 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         ("--on a", "a is the only one"),
         ("--on a,./a", "names a target twice"),
         ("--on vos:s,vos:s", "names a target twice"),
-        ("--on a,missing", "needs a directory that is there"),
+        ("--on a,missing", "requires an existing directory"),
         ("--on a,,b", "one comma between each two"),
         ("--on a,b --keep", "--keep"),
         ("--on a,vos:s --hosts local:2", "strata pool create vos:s"),
         ("--on a,b --hosts local:2 --host-targets own", "--host-targets shared"),
         ("--on a,b --passes 1", "passes"),
-        ("--on a,b --target-options s3-endpoint=http://h:1", "no target of --on takes it"),
-        ("--on a,vos:s --target-options 3:direct=true", "no target of this number"),
-        ("--on a,vos:s --target-options 1:durability=batch", "durability is no option"),
-        ("--on a,c,d", "needs a directory that is there"),
+        ("--on a,b --target-options s3-endpoint=http://h:1", "no target of --on supports it"),
+        ("--on a,vos:s --target-options 3:direct=true", "no target has this number"),
+        ("--on a,vos:s --target-options 1:durability=batch", "does not support the option durability"),
+        ("--on a,c,d", "requires an existing directory"),
         ("--on a,engine://127.0.0.1:1/tank/fields", "cannot connect"),
     ] {
         let ended = scratch.run(&format!("{FDB} {words}"));
@@ -294,9 +294,9 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         assert!(ended.stderr.contains(said), "{words}: {}", ended.stderr);
     }
     for (words, said) in [
-        ("app fdb-hammer a --on a,b", "the target a stands beside --on"),
-        ("app fdb-hammer a --passes 3", "--passes is of several targets"),
-        ("app --on a,b", "no application was named"),
+        ("app fdb-hammer a --on a,b", "the target a is outside of --on"),
+        ("app fdb-hammer a --passes 3", "--passes requires several targets"),
+        ("app --on a,b", "no application named"),
         ("app dlio --accelerators max --on a,b", "accelerators=max"),
     ] {
         let ended = scratch.run(words);

@@ -109,7 +109,7 @@ fn stages_that_mix_directions_are_measured_and_compared_with_nothing() {
     let sets = "--app fdb-hammer --app-set pattern=B,steps=1,levels=1,size=64KiB,writers=1,readers=1";
     let ended = scratch.run(&format!("{QUICK} {sets}"));
     assert_eq!(ended.code, Some(2), "nothing is left to compare: {}", ended.stderr);
-    assert!(ended.stderr.contains("no stage of fdb-hammer only writes or only reads"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("every stage of fdb-hammer both reads and writes"), "{}", ended.stderr);
     fs::write(
         scratch.join("mixed.toml"),
         "format = 1\nname = 'mixed'\nversion = '1'\nsummary = 'writes, then both'\n\
@@ -146,14 +146,14 @@ fn what_an_application_cannot_be_is_refused_before_anything_is_made() {
         ("--app vpic --app-set ranks", "NAME=VALUE"),
         ("--app vpic --app-set rank=2", "vpic has no parameter rank"),
         ("--app vpic --app-set ranks=0", "ranks"),
-        ("--app vpic --app-set particles=many", "no number"),
-        ("--app vpic --app-set particles=1G", "writes 64 GiB in each pass"),
+        ("--app vpic --app-set particles=many", "not a number"),
+        ("--app vpic --app-set particles=1G", "writes 64 GiB per pass"),
         ("--app vpic --app-options colour=red", "use one of direct"),
         ("--app vpic --app-options durability=never,direct", "NAME=VALUE"),
         ("--app vpic --app-set particles=100001 --app-options direct=true", "multiples of 4096 bytes"),
         ("--app dlio --app-set accelerators=max", "one number of accelerators"),
-        ("--app-set ranks=2", "give --app NAME with it"),
-        ("--app-options direct=true", "give --app NAME with it"),
+        ("--app-set ranks=2", "add --app NAME"),
+        ("--app-options direct=true", "add --app NAME"),
     ] {
         let ended = scratch.run(&format!("{QUICK} {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);
@@ -170,8 +170,17 @@ fn a_row_that_a_store_cannot_carry_is_missing_and_says_why() {
         "--app checkpoint --app-set size=1MiB,transfer=256KiB --app-options direct=true,durability=batch";
     let ended = scratch.run(&format!("{QUICK} {words} --json record.json --warnings"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains("missing   app-object: plan: vos has no rename"), "{}", ended.stdout);
-    assert_eq!(ended.stdout.matches("has no rename").count(), 1, "once for both stages: {}", ended.stdout);
+    assert!(
+        ended.stdout.contains("missing   app-object: plan: vos does not support rename"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(
+        ended.stdout.matches("does not support rename").count(),
+        1,
+        "once for both stages: {}",
+        ended.stdout
+    );
     let record = read_record(&scratch.join("record.json"));
     let load = "checkpoint checkpoint, write 256 KiB x 2";
     assert_eq!(row(&record, "app", load)["stands_on"][0]["layer"], "media", "past the page cache");

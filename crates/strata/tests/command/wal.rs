@@ -41,7 +41,7 @@ fn every_log_is_measured_beside_what_its_database_needs() {
     assert_eq!(record["preset"]["verdict"].as_array().unwrap().len(), 4);
     assert!(names_in(&scratch.join("db")).is_empty());
     let text = scratch.run("report record.json").stdout;
-    for part in ["wal db", "needed", "not stated", "no published need", "rule of thumb"] {
+    for part in ["wal db", "needed", "not stated", "no published requirement", "rule of thumb"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -43,7 +43,9 @@ impl EngineStore {
         self.call(to, request, payload, reply, is_repeatable, take).map_err(|errno| {
             if errno == libc::EBADMSG {
                 let (object, dkey) = (request.object, request.dkey.escape_ascii());
-                self.findings.lock().add(|| format!("object {object} dkey {dkey}: damaged, says the engine"));
+                self.findings
+                    .lock()
+                    .add(|| format!("object {object} dkey {dkey}: the engine reports damage"));
             }
             errno_of(errno)
         })

@@ -43,7 +43,7 @@ pub(crate) fn parse(text: &str) -> Result<Target, Error> {
     if let Some(form) = forms().find(|form| is_slip(label, form)) {
         return Err(Error::usage(
             "plan",
-            format!("--on: {label} is no form of targets, and too near to {form} for a label"),
+            format!("--on: {label} is not a target form, and is too similar to {form} for a label"),
         )
         .with("target", without_password(text))
         .remedy(format!("write {form}:{target}, or use another label")));
@@ -92,8 +92,8 @@ pub(crate) fn check(targets: &[Target]) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     for name in targets.iter().map(Target::name) {
         if !seen.insert(name.clone()) {
-            return Err(Error::usage("plan", format!("--on calls two targets {name}"))
-                .remedy("give each its own label"));
+            return Err(Error::usage("plan", format!("--on names two targets {name}"))
+                .remedy("use a different label for each"));
         }
     }
     let mounts = mounts();
@@ -112,9 +112,9 @@ fn check_type(target: &Target, mounts: &[Mount]) -> Result<(), Error> {
     }
     Err(Error::usage(
         "plan",
-        format!("--on: {} is on {}, and its label says {label}", target.target, mount.filesystem),
+        format!("--on: {} is on {}, but its label is {label}", target.target, mount.filesystem),
     )
-    .remedy(format!("{}:{}, or a label that is no type of a file system", mount.filesystem, target.target)))
+    .remedy(format!("use {}:{}, or a label that is not a file-system type", mount.filesystem, target.target)))
 }
 
 #[cfg(test)]

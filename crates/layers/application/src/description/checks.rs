@@ -21,7 +21,10 @@ pub(super) fn unique<'a>(
 ) -> Result<(), Error> {
     for (what, names) in [("a set", sets.collect::<Vec<_>>()), ("a group", groups.collect())] {
         if let Some(at) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
-            return Err(refused(format!("{:?} is the name of {what} twice", names[at]), "another name"));
+            return Err(refused(
+                format!("{:?} is used twice as the name of {what}", names[at]),
+                "another name",
+            ));
         }
     }
     Ok(())
@@ -32,7 +35,7 @@ pub(super) fn writer<'a>(set: &str, mut steps: impl Iterator<Item = &'a StepPlan
     match (steps.next(), steps.next()) {
         (Some(step), None) if step.selection == Selection::Own && step.space.items > 0 => Ok(step.space),
         (Some(step), None) => {
-            let given = format!("the step {} writes the set {set} and has no items of its own", step.name);
+            let given = format!("the step {} writes the set {set} but has no items of its own", step.name);
             Err(refused(given, "items = ..."))
         }
         (None, _) => {
@@ -40,7 +43,7 @@ pub(super) fn writer<'a>(set: &str, mut steps: impl Iterator<Item = &'a StepPlan
         }
         (Some(one), Some(other)) => {
             let given = format!("the steps {} and {} both write the set {set}", one.name, other.name);
-            Err(refused(given, "one step that writes a set"))
+            Err(refused(given, "one writing step per set"))
         }
     }
 }
@@ -50,7 +53,7 @@ pub(super) fn check(application: &Application) -> Result<(), Error> {
     let Application { sets, stages, .. } = application;
     if sets.is_empty() || stages.is_empty() {
         return Err(refused(
-            "it has no sets or no groups".to_owned(),
+            "the description has no sets or no groups".to_owned(),
             "at least one [[set]] and one [[group]]",
         ));
     }
@@ -95,7 +98,10 @@ fn check_set(set: &SetPlan) -> Result<(), Error> {
         logs::check_set(set)?;
     }
     if set.is_index && !matches!(set.layout, Layout::Shared | Layout::Process) {
-        return Err(refused(format!("the index {} has a layout of arrays", set.name), "shared or process"));
+        return Err(refused(
+            format!("the layout of the index {} is for arrays only", set.name),
+            "shared or process",
+        ));
     }
     Ok(())
 }
@@ -104,16 +110,16 @@ fn check_set(set: &SetPlan) -> Result<(), Error> {
 fn check_items(group: &GroupPlan, step: &StepPlan) -> Result<(), Error> {
     if step.selection == Selection::Own && step.space.items == 0 && !step.each.is_empty() {
         return Err(refused(
-            format!("{}.{} has calls on each item and no items", group.name, step.name),
+            format!("{}.{} has calls on each item but no items", group.name, step.name),
             "items = ...",
         ));
     }
     if step.selection == Selection::Same && group.iterations > step.space.iterations {
         let given = format!(
-            "{}.{} reads the items of the same iteration, and has {} iterations where they have {}",
+            "{}.{} reads the items of the same iteration and has {} iterations, but the items have only {}",
             group.name, step.name, group.iterations, step.space.iterations
         );
-        return Err(refused(given, "as many iterations or fewer, or from = \"all\""));
+        return Err(refused(given, "at most as many iterations, or from = \"all\""));
     }
     Ok(())
 }
@@ -140,7 +146,7 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
         }
         logs::check_call(&place, set, call.class)?;
         if set.space != step.space && !matches!(call.class, AppClass::List | AppClass::Allocate) {
-            let given = format!("{place} has other items than the set {}", set.name);
+            let given = format!("the items of {place} are not those of the set {}", set.name);
             return Err(refused(given, "of = the step that writes the set"));
         }
     }
@@ -148,16 +154,16 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
     for call in around.filter(|call| call.class.has_set()) {
         let set = &sets[usize::from(call.set)];
         if call.class.is_on_bytes() && call.class != AppClass::Allocate {
-            let given = format!("{place}: {} {} is not about an item", call.class.name(), set.name);
+            let given = format!("{place}: {} {} requires an item", call.class.name(), set.name);
             return Err(refused(given, "it in each"));
         }
         if call.class != AppClass::List && set.log.is_none() && !is_one_object(set, group, step) {
             let given = format!(
-                "{place}: {} {}, and an iteration has several of its objects",
+                "{place}: {} {}, but an iteration has several objects of the set",
                 call.class.name(),
                 set.name
             );
-            return Err(refused(given, "it in each, or a layout with one object a process and iteration"));
+            return Err(refused(given, "it in each, or a layout with one object per process and iteration"));
         }
     }
     for (at, set) in sets.iter().enumerate() {
@@ -182,9 +188,9 @@ fn check_open(place: &str, at: usize, set: &SetPlan, step: &StepPlan) -> Result<
             _ => (false, is_open),
         };
         if is_fault {
-            let state = if is_open { "open already" } else { "not open" };
+            let state = if is_open { "already open" } else { "not open" };
             let given = format!("{place}: {} {} while its object is {state}", call.class.name(), set.name);
-            return Err(refused(given, "create or open before, and close after the last use"));
+            return Err(refused(given, "create or open before the first use, and close after the last"));
         }
         is_open = opens;
     }
@@ -213,13 +219,13 @@ fn check_waits(stage: &str, groups: &[GroupPlan]) -> Result<(), Error> {
                 }
                 if group.iterations.saturating_sub(after.lag) > other.iterations {
                     let given = format!(
-                        "{} has {} iterations and waits for {}, which has {}",
+                        "{} has {} iterations and waits for {}, which has only {}",
                         names[own],
                         group.iterations,
                         names[first[usize::from(after.group)] + usize::from(after.step)],
                         other.iterations
                     );
-                    return Err(refused(given, "as many iterations of what is waited for"));
+                    return Err(refused(given, "as many iterations in the other group"));
                 }
             }
         }
@@ -230,7 +236,7 @@ fn check_waits(stage: &str, groups: &[GroupPlan]) -> Result<(), Error> {
             let names: Vec<&str> = circle.iter().rev().map(|&at| names[at].as_str()).collect();
             let given =
                 format!("stage {stage}: steps wait for each other in a circle: {}", names.join(" -> "));
-            Err(refused(given, "\"group.step - 1\" where the iteration before is meant"))
+            Err(refused(given, "\"group.step - 1\" to wait for the previous iteration"))
         }
     }
 }
@@ -357,7 +363,7 @@ mod tests {
         }
         for condition in ["kind=d", "kind=a|d", "kind=a|", "sort=a", "kind"] {
             let error = with(condition, "a").expect_err(condition);
-            assert!(error.contains("is none") && error.contains("pattern=A|B"), "{error}");
+            assert!(error.contains("is not valid") && error.contains("pattern=A|B"), "{error}");
         }
     }
 
@@ -374,14 +380,17 @@ mod tests {
                 "4 iterations",
             ),
             (HEAD.replace("'create data', ", ""), "not open"),
-            (HEAD.replace(", 'close data'", ""), "open already"),
+            (HEAD.replace(", 'close data'", ""), "already open"),
             (HEAD.replace("'write data', ", ""), "no step writes the set data"),
             (HEAD.replace("items = 4", "items = 0"), "no items"),
             (HEAD.replace("layout = 'item'", "layout = 'pile'"), "layout"),
             (HEAD.replace("'8KiB'", "'2GiB'"), "transfer of 1 byte to 1GiB"),
             (HEAD.replace("'write data'", "'write date'"), "no set date"),
-            (HEAD.replace("'write data'", "'sing data'"), "no call"),
-            (HEAD.replace("items = 4", "items = 4\nbegin = ['stat data']"), "several of its objects"),
+            (HEAD.replace("'write data'", "'sing data'"), "is not a call"),
+            (
+                HEAD.replace("items = 4", "items = 4\nbegin = ['stat data']"),
+                "an iteration has several objects of the set",
+            ),
             (HEAD.replace("processes = 2", "processes = 0"), "0 processes"),
             (HEAD.replace("items = 4", "items = 4\nafter = ['w.put']"), "in a circle: w.put -> w.put"),
             (

@@ -57,12 +57,12 @@ pub(super) fn asked(values: &Values<'_>, set: &Set, plan: &SetPlan) -> Result<As
     let choice = values.chosen("format", text, CHOICES)?;
     let named = datasets_of(set)?;
     if set.format.is_none() && (!set.datasets.is_empty() || set.transfers.is_some()) {
-        let given = format!("the set {} has datasets or transfers and no format", set.name);
+        let given = format!("the set {} has datasets or transfers but no format", set.name);
         return Err(refused(given, "format = \"auto\" or format = \"hdf5\" too"));
     }
     if (plan.is_index || plan.log.is_some()) && choice != FormatChoice::Raw {
-        let given = format!("the set {} is of kind {} and has a format", set.name, set.kind);
-        return Err(refused(given, "a format for sets of kind array alone"));
+        let given = format!("the set {} is of kind {}, which does not support a format", set.name, set.kind);
+        return Err(refused(given, "a format only for sets of kind array"));
     }
     let way = set.transfers.as_deref().unwrap_or(TRANSFERS[0].0);
     let transfers = values.chosen("transfers", way, TRANSFERS)?;
@@ -86,8 +86,8 @@ fn datasets_of(set: &Set) -> Result<Vec<Dataset>, Error> {
         let is_new = datasets.iter().all(|known| known.name != name);
         let (Some(element), true, true) = (element, is_name, is_new) else {
             let names: Vec<&str> = ElementType::NAMES.iter().map(|(name, _)| *name).collect();
-            let accepted = format!("NAME:TYPE, each name once, with a type of {}", names.join(", "));
-            return Err(refused(format!("{text:?} is no dataset of the set {}", set.name), &accepted));
+            let accepted = format!("NAME:TYPE, each name once, with one of the types {}", names.join(", "));
+            return Err(refused(format!("{text:?} is not a dataset of the set {}", set.name), &accepted));
         };
         datasets.push(Dataset { name: name.to_owned(), element });
     }
@@ -105,7 +105,7 @@ fn fit(set: &SetPlan, datasets: Vec<Dataset>) -> Result<Vec<Dataset>, String> {
     if !object.is_multiple_of(count) || !each.is_multiple_of(set.size_bytes_max) {
         let item = ByteSize(set.size_bytes_max);
         return Err(format!(
-            "an object of the set {} has {} items of {item}, which {count} datasets do not share evenly",
+            "an object of the set {} has {} items of {item}, which do not divide evenly among {count} datasets",
             set.name,
             object / set.size_bytes_max
         ));
@@ -117,7 +117,7 @@ fn fit(set: &SetPlan, datasets: Vec<Dataset>) -> Result<Vec<Dataset>, String> {
             && (set.size_bytes_min == set.size_bytes_max || bytes == 1);
         if !is_whole {
             return Err(format!(
-                "items and transfers of the set {} are no multiples of the {bytes} bytes of an element of {name}",
+                "items and transfers of the set {} are not multiples of the {bytes} bytes of an element of {name}",
                 set.name
             ));
         }

@@ -80,9 +80,9 @@ impl<'a> Parser<'a> {
                 b'*' => value.checked_mul(other).ok_or_else(|| self.refused("a result below 2^64"))?,
                 _ if other == 0 => return Err(self.refused("no division by 0")),
                 _ if value % other != 0 => {
-                    return Err(
-                        self.refused(&format!("divisions without a rest: {value} is no multiple of {other}"))
-                    );
+                    return Err(self.refused(&format!(
+                        "divisions without a remainder: {value} is not a multiple of {other}"
+                    )));
                 }
                 _ => value / other,
             };
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 self.depth += 1;
                 if self.depth > DEPTH_MAX {
-                    return Err(self.refused("fewer parentheses in each other"));
+                    return Err(self.refused("fewer nested parentheses"));
                 }
                 let value = self.sum()?;
                 if self.peek() != Some(b')') {
@@ -170,8 +170,8 @@ mod tests {
             assert!(value(text).is_err(), "{text}");
         }
         let deep = "(".repeat(1000);
-        assert!(value(&deep).unwrap_err().contains("fewer parentheses"));
-        assert!(value("7/2").unwrap_err().contains("7 is no multiple of 2"));
+        assert!(value(&deep).unwrap_err().contains("fewer nested parentheses"));
+        assert!(value("7/2").unwrap_err().contains("7 is not a multiple of 2"));
     }
 
     proptest! {

@@ -33,7 +33,7 @@ pub(super) fn log_of(values: &Values<'_>, set: &Set, kind: Kind) -> Result<Optio
         return match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(None),
             Some((field, _)) => {
-                Err(refused(format!("the set {} has a {field}, and is no log", set.name), "kind = \"log\""))
+                Err(refused(format!("the set {} has a {field} but is not a log", set.name), "kind = \"log\""))
             }
         };
     }
@@ -45,8 +45,11 @@ pub(super) fn log_of(values: &Values<'_>, set: &Set, kind: Kind) -> Result<Optio
     let is_preallocated = values.chosen("preallocate", way, &ways)?;
     let is_grouped = segment.text() == GROUP;
     if is_grouped && is_preallocated {
-        let given = format!("the log {} has a segment for each group of commits, and preallocate", set.name);
-        return Err(refused(given, "one of both: a group is written whole"));
+        let given = format!(
+            "the log {} has one segment per group of commits, which does not support preallocate",
+            set.name
+        );
+        return Err(refused(given, "one of the two: a group is written whole"));
     }
     let segment_bytes = if is_grouped { 0 } else { values.number(segment)? };
     Ok(Some(LogPlan { segment_bytes, is_preallocated, is_grouped, clients: Vec::new() }))
@@ -64,18 +67,24 @@ pub(super) fn group_bytes(step: &StepPlan, set: usize, record_bytes: u64) -> u64
 pub(super) fn check_set(set: &SetPlan) -> Result<(), Error> {
     let name = &set.name;
     if set.layout != Layout::Shared {
-        return Err(refused(format!("the log {name} has a layout of arrays"), "layout = \"shared\""));
+        return Err(refused(
+            format!("the layout of the log {name} is for arrays only"),
+            "layout = \"shared\"",
+        ));
     }
     let size = set.size_bytes_max;
     if set.size_bytes_min != size || size < RECORD_BYTES_MIN {
         let given = format!("records of the log {name} have {} to {size} bytes", set.size_bytes_min);
-        return Err(refused(given, &format!("one size from {RECORD_BYTES_MIN} bytes on")));
+        return Err(refused(given, &format!("one size of at least {RECORD_BYTES_MIN} bytes")));
     }
     let segment = set.object_bytes();
     if segment < size {
-        let given =
-            format!("a segment of the log {name} has {}, a record {}", ByteSize(segment), ByteSize(size));
-        return Err(refused(given, "segments that hold a record or more"));
+        let given = format!(
+            "a segment of the log {name} has {}, but a record has {}",
+            ByteSize(segment),
+            ByteSize(size)
+        );
+        return Err(refused(given, "segments that hold at least one record"));
     }
     let (records, segments) = (set.space.total(), set.objects());
     if records > RECORDS_MAX || (segments > SEGMENTS_MAX && !set.is_grouped()) {
@@ -113,7 +122,7 @@ pub(super) fn check_step(place: &str, at: usize, set: &SetPlan, step: &StepPlan)
         return refuse("append", "it in a step with items of its own");
     }
     if has(AppClass::Recover) && step.selection != Selection::All {
-        return refuse("recover", "it with of = the step that appends, and from = \"all\"");
+        return refuse("recover", "it with of = the appending step, and from = \"all\"");
     }
     let is_of = |call: &&CallPlan| call.class == AppClass::Allocate && usize::from(call.set) == at;
     if step.each.iter().any(|call| is_of(&call)) {
@@ -155,21 +164,21 @@ mod tests {
     fn faults_are_named() {
         for (from, to, said) in [
             ("segment = 1000\n", "", "has no segment"),
-            ("segment = 1000", "segment = 99", "segments that hold a record"),
-            ("size = 100", "size = 8", "from 16 bytes on"),
+            ("segment = 1000", "segment = 99", "segments that hold at least one record"),
+            ("size = 100", "size = 8", "at least 16 bytes"),
             ("size = 100", "size = '100..200'", "one size"),
             ("layout = 'shared'", "layout = 'item'", "layout = \"shared\""),
-            ("kind = 'log'", "kind = 'array'", "is no log"),
+            ("kind = 'log'", "kind = 'array'", "is not a log"),
             ("segment = 1000\n", "segment = 1000\npreallocate = 'one'\n", "preallocate"),
             ("sync = 'data'", "sync = 'some'", "sync"),
             ("'append wal'", "'write wal'", "append, commit and recover for logs"),
             ("'append wal', ", "", "no step writes the set wal"),
             ("from = 'all'", "from = 'last'", "from = \"all\""),
-            ("['recover wal']", "['commit wal']", "in the step that appends"),
+            ("['recover wal']", "['commit wal']", "it in the step that appends"),
             ("end = ['commit wal']", "end = ['append wal']", "it in each"),
             ("'append wal', ", "'append wal', 'allocate wal', ", "once, begin or end"),
             ("items = 7", "items = 100000000", "at most 268435456 records"),
-            ("segment = 1000\n", "segment = 'group'\npreallocate = 'zero'\n", "one of both"),
+            ("segment = 1000\n", "segment = 'group'\npreallocate = 'zero'\n", "one of the two"),
         ] {
             assert!(LOG.contains(from), "{from}");
             let described = parse(&LOG.replacen(from, to, 1));

@@ -56,7 +56,7 @@ pub struct Description {
 
 /// A value in TOML: a number, or a text with units or names.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected a whole number from 0 on, or a text such as 'members * levels'")]
+#[serde(untagged, expecting = "expected a whole number of 0 or more, or a text such as 'members * levels'")]
 pub enum Quantity {
     /// A whole number.
     Number(u64),

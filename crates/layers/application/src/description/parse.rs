@@ -50,7 +50,7 @@ fn name_of(what: &str, name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let accepted = "at most 24 lower-case letters, digits and hyphens, a letter first";
-    Err(refused(format!("{name:?} is no name of {what}"), accepted))
+    Err(refused(format!("{name:?} is not a valid name of {what}"), accepted))
 }
 
 fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Error> {
@@ -58,7 +58,7 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
     for name in names {
         name_of(what, name)?;
         if seen.contains(&name) {
-            return Err(refused(format!("{name:?} is the name of {what} twice"), "another name"));
+            return Err(refused(format!("{name:?} is used twice as the name of {what}"), "another name"));
         }
         seen.push(name);
     }
@@ -74,12 +74,15 @@ fn check_names(description: &Description) -> Result<(), Error> {
                 .bytes()
                 .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_');
         if !is_name {
-            let accepted = "lower-case letters, digits and _, a letter first: names stand in expressions";
-            return Err(refused(format!("{name:?} is no name of a parameter"), accepted));
+            let accepted = "lower-case letters, digits and _, a letter first: expressions use these names";
+            return Err(refused(format!("{name:?} is not a valid name of a parameter"), accepted));
         }
     }
     if let Some(name) = description.stack.keys().find(|name| !description.parameters.contains_key(*name)) {
-        return Err(refused(format!("[stack] has {name}, which is no parameter"), "names of [parameters]"));
+        return Err(refused(
+            format!("[stack] has {name}, which is not a parameter"),
+            "names of [parameters]",
+        ));
     }
     scale::check(description)?;
     unique("a set", description.sets.iter().filter(|set| set.when.is_none()).map(|set| &set.name))?;
@@ -110,7 +113,7 @@ mod tests {
             ("", "missing field"),
             ("format = 2\nshape = 3", "use format = 1"),
             (&good.replace("name = 'x'", "name = 'x'\ncolour = 1"), "unknown field `colour`"),
-            (&good.replace("name = 'a'", "name = 'A b'"), "no name of an application"),
+            (&good.replace("name = 'a'", "name = 'A b'"), "not a valid name of an application"),
             (&format!("{good}[[group.step]]\nname = 'x'\n"), "twice"),
             (&good.replace("[[group]]", "[stack]\nranks = 1\n[[group]]"), "[stack] has ranks"),
             (&good.replace("processes = 1", "processes = -1"), "line 8: expected a whole number"),

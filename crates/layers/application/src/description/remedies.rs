@@ -53,7 +53,7 @@ pub(super) fn check(description: &Description) -> Result<(), Error> {
         by_stage(remedy)?;
         let Some(parameter) = description.parameters.get(name) else {
             return Err(refused(
-                format!("[[remedy]] sets {name}, which is no parameter"),
+                format!("[[remedy]] sets {name}, which is not a parameter"),
                 "names of [parameters]",
             ));
         };

@@ -137,10 +137,10 @@ impl Resolver<'_> {
         }
         if plan.first.saturating_add(plan.last) >= iterations {
             let given = format!(
-                "utilisation leaves {} iterations of {iterations} out",
+                "utilisation excludes {} of {iterations} iterations",
                 plan.first.saturating_add(plan.last)
             );
-            return Err(refused(given, "more steps, or fewer that are left out"));
+            return Err(refused(given, "more steps, or exclude fewer"));
         }
         Ok(plan)
     }
@@ -157,7 +157,7 @@ impl Resolver<'_> {
             None => {
                 if step.from.is_some() || step.order.is_some() {
                     return Err(refused(
-                        format!("{name} has from or order without of"),
+                        format!("{name} has from or order but no of"),
                         "of = \"group.step\" too",
                     ));
                 }
@@ -169,8 +169,8 @@ impl Resolver<'_> {
                 let selection = self.values.chosen("from", from, &choices)?;
                 if items.is_some() && selection != Selection::All {
                     return Err(refused(
-                        format!("{name} has items of its own and of {of}"),
-                        "items with from = \"all\" alone",
+                        format!("{name} has its own items and items of {of}"),
+                        "items only with from = \"all\"",
                     ));
                 }
                 if items == Some(0) {
@@ -182,7 +182,7 @@ impl Resolver<'_> {
         let skip = step.skip.as_ref().map_or(Ok(0), |skip| self.values.number(skip))?;
         if (step.together || step.skip.is_some()) && (selection != Selection::All || items == 0) {
             let accepted = "them with from = \"all\" and items";
-            return Err(refused(format!("{name} has together or skip for items of its own"), accepted));
+            return Err(refused(format!("{name} has together or skip for its own items"), accepted));
         }
         let orders = [("sequential", false), ("shuffled", true)];
         let ways = [("sleep", ComputeWith::Sleep), ("busy", ComputeWith::Busy)];
@@ -216,7 +216,7 @@ impl Resolver<'_> {
         let mut calls = Vec::new();
         for text in texts {
             let accepted = "a call and its set, such as \"write field\", \"allocate-ids every 100\", \"stat field when sizes=asked\", \"compute\"";
-            let unknown = || refused(format!("{step}: {text:?} is no call"), accepted);
+            let unknown = || refused(format!("{step}: {text:?} is not a call"), accepted);
             let (call, condition) =
                 text.split_once(" when ").map_or((&**text, None), |(call, when)| (call, Some(when)));
             let mut words = call.split_whitespace();
@@ -225,7 +225,7 @@ impl Resolver<'_> {
             if class.has_set() {
                 let name = words.next().ok_or_else(unknown)?;
                 let at = self.sets.iter().position(|set| set.name == name);
-                let unknown = || refused(format!("{step}: there is no set {name}"), "the name of a set");
+                let unknown = || refused(format!("{step}: no set {name} exists"), "the name of a set");
                 set = at.ok_or_else(unknown)?;
             }
             let every = match (words.next(), words.next(), words.next()) {
@@ -251,8 +251,8 @@ impl Resolver<'_> {
     fn find(&self, text: &str) -> Result<(usize, usize), Error> {
         let unknown = || {
             refused(
-                format!("there is no step {text:?}"),
-                "the names of a group and of a step of it: \"group.step\"",
+                format!("no step {text:?} exists"),
+                "the names of a group and of one of its steps: \"group.step\"",
             )
         };
         let (group, step) = text.split_once('.').ok_or_else(unknown)?;
@@ -312,8 +312,10 @@ impl Resolver<'_> {
         }
         let product = dimensions.iter().try_fold(1u64, |all, one| all.checked_mul(one.count));
         if !dimensions.is_empty() && product != Some(items) {
-            let given =
-                format!("{name}: the dimensions make {} items of {items}", product.unwrap_or(u64::MAX));
+            let given = format!(
+                "{name}: the product of the dimensions is {}, but the step has {items} items",
+                product.unwrap_or(u64::MAX)
+            );
             return Err(refused(given, "dimensions whose product is the number of items"));
         }
         Ok(dimensions)
@@ -343,7 +345,7 @@ impl Resolver<'_> {
             (Some(_), true) => {
                 return Err(refused(
                     format!("the index {} has a size", set.name),
-                    "none: its values have 32 bytes",
+                    "no size: its values have 32 bytes",
                 ));
             }
         };
@@ -395,13 +397,13 @@ impl Resolver<'_> {
         if step == 0 || (high.saturating_sub(low)) % step != 0 {
             return Err(refused(
                 format!("sizes of items of the set {name} are {step} bytes apart, from {low} to {high}"),
-                "a step that leads from the smallest to the largest, such as 20KiB..40KiB/4KiB",
+                "a step that divides the range from smallest to largest, such as 20KiB..40KiB/4KiB",
             ));
         }
         if low == 0 || low > high {
             return Err(refused(
                 format!("items of the set {name} have {low} to {high} bytes"),
-                "sizes from 1 on, the smaller first",
+                "sizes of at least 1, the smaller first",
             ));
         }
         Ok((low, high, step))

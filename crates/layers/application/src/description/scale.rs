@@ -82,17 +82,20 @@ pub(super) fn check(description: &Description) -> Result<(), Error> {
         let has = parameter.scales.is_some() || parameter.among.is_some();
         let Some(full) = &parameter.full else {
             if has {
-                return Err(refused(format!("{name} has scales or among, and no full"), "full = ... too"));
+                return Err(refused(format!("{name} has scales or among but no full"), "full = ... too"));
             }
             continue;
         };
         if name == "scale" || description.parameters.contains_key("scale") {
-            return Err(refused("it has a full size and a parameter scale".to_owned(), "another name"));
+            return Err(refused(
+                "the description has a full size and a parameter named scale".to_owned(),
+                "another name",
+            ));
         }
         let is_fixed = parameter.scales == Some(false);
         if !parameter.choices.is_empty() || (is_fixed && parameter.among.is_some()) {
-            let given = format!("{name} has a full value, which is a word or has an among without a scale");
-            return Err(refused(given, "full for numbers, and among where the value scales"));
+            let given = format!("the full value of {name} is a word, or its among has no scale");
+            return Err(refused(given, "full only for numbers, and among only if the value scales"));
         }
         if !is_fixed {
             number(&full.text()).map_err(usage)?;
@@ -118,9 +121,9 @@ pub(crate) fn scaled(
         let has = if names.is_empty() { "its parameters".to_owned() } else { names.join(", ") };
         return Err(Error::usage(
             "plan",
-            format!("{} has no full size that --scale is of", clean(&description.name)),
+            format!("{} does not support --scale: it defines no full size", clean(&description.name)),
         )
-        .remedy(format!("leave out --scale, and give its size by --set ({has})")));
+        .remedy(format!("omit --scale, and set its size with --set ({has})")));
     }
     let mut all = settings.to_vec();
     // Values that stay the same come first: others may be shared out among them.
@@ -131,9 +134,8 @@ pub(crate) fn scaled(
     let mut found = Vec::new();
     for (name, own, full) in sized().filter(|(_, own, _)| !is_fixed(own)) {
         if is_given(name) {
-            let what =
-                format!("--scale {scale} gives {name} its value, and so does what was given for {name}");
-            return Err(Error::usage("plan", what).remedy(format!("leave out --scale, or {name}")));
+            let what = format!("--scale {scale} sets {name}, which is also set explicitly");
+            return Err(Error::usage("plan", what).remedy(format!("omit --scale, or {name}")));
         }
         let among = own.among.as_ref().map_or(Ok(1), |among| values.number(among))?;
         let value = scale.of(number(&full.text()).map_err(usage)?, among.max(1));
@@ -238,20 +240,20 @@ mod tests {
         assert_eq!(values(&[], "1").unwrap(), ["count=250", "ranks=2", "steps=16"]);
         assert_eq!(values(&[("ranks", "5")], "1/2").unwrap(), ["count=50", "ranks=5", "steps=16"]);
         assert_eq!(values(&[("steps", "3")], "1/1000").unwrap(), ["count=2", "ranks=2", "steps=3"]);
-        assert!(values(&[("count", "3")], "1").unwrap_err().contains("leave out --scale, or count"));
+        assert!(values(&[("count", "3")], "1").unwrap_err().contains("omit --scale, or count"));
         assert!(values(&[("colour", "3")], "1").unwrap_err().contains("no parameter colour"));
     }
 
     #[test]
     fn full_sizes_that_cannot_be_are_refused() {
         for (from, to, said) in [
-            ("full = 1000, ", "", "and no full"),
+            ("full = 1000, ", "", "but no full"),
             ("full = 1000", "full = 'many'", "a number"),
-            ("scales = false", "scales = false, among = 'ranks'", "among where the value scales"),
+            ("scales = false", "scales = false, among = 'ranks'", "among only if the value scales"),
             (
                 "ranks = { default",
                 "scale = { default = 1, help = 's' }\nranks = { default",
-                "parameter scale",
+                "parameter named scale",
             ),
         ] {
             assert!(SIZED.contains(from), "{from}");

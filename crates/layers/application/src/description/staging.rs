@@ -53,7 +53,7 @@ fn check_call(sets: &[SetPlan], groups: &[GroupPlan], own: StepNumber, call: &Ca
     });
     let &[writer] = &writers.collect::<Vec<_>>()[..] else {
         let accepted = "one step of the same stage, in another group, with \"write\" for the set";
-        return refuse(", and not one step of the stage writes it".to_owned(), accepted);
+        return refuse(", but not exactly one step of the stage writes it".to_owned(), accepted);
     };
     let (group, step) = (&groups[writer.0], &groups[writer.0].steps[writer.1]);
     let waits = |step: &StepPlan, lag: u64, is_meant: &dyn Fn(StepNumber) -> bool| {
@@ -66,9 +66,9 @@ fn check_call(sets: &[SetPlan], groups: &[GroupPlan], own: StepNumber, call: &Ca
         && waits(step, 0, &|of| of == own);
     if !is_same || writer.0 == own.0 {
         let accepted = format!(
-            "of = \"{place}\" and after = [\"{place}\"] in a group of its own with as many processes and iterations"
+            "of = \"{place}\" and after = [\"{place}\"] in a separate group with as many processes and iterations"
         );
-        return refuse(format!(", and {} does not write what was copied", name_of(writer)), &accepted);
+        return refuse(format!(", but {} does not write the copied items", name_of(writer)), &accepted);
     }
     let is_whole = |step: &StepPlan, class| {
         step.calls()
@@ -80,7 +80,7 @@ fn check_call(sets: &[SetPlan], groups: &[GroupPlan], own: StepNumber, call: &Ca
     }
     let own_step = &groups[own.0].steps[own.1];
     if !waits(own_step, 1, &|of| follows(groups, of, writer)) {
-        let what = format!(" while {} may still write what was copied before", name_of(writer));
+        let what = format!(" while {} can still be writing the previous copy", name_of(writer));
         return refuse(what, &format!("after = [\"{} - 1\"], or a step after it", name_of(writer)));
     }
     Ok(())
@@ -133,19 +133,19 @@ mod tests {
             (
                 "after = ['f.done - 1']\n",
                 "",
-                "may still write what was copied before; use after = [\"f.flush - 1\"]",
+                "can still be writing the previous copy; use after = [\"f.flush - 1\"]",
             ),
-            ("'f.done - 1'", "'f.done - 2'", "may still write"),
+            ("'f.done - 1'", "'f.done - 2'", "can still be writing"),
             ("'f.done - 1'", "'f.done'", "in a circle"),
-            ("after = ['r.copy']\n", "", "f.flush does not write what was copied"),
-            ("of = 'r.copy'\n", "of = 'r.copy'\nfrom = 'last'\n", "does not write what was copied"),
+            ("after = ['r.copy']\n", "", "f.flush does not write the copied items"),
+            ("of = 'r.copy'\n", "of = 'r.copy'\nfrom = 'last'\n", "does not write the copied items"),
             (second, &second.replace('2', "1"), "as many processes"),
             (second, &second.replace("'one'", "'two'"), "of the later stage two"),
             ("'write data', ", "'write data every 2', ", "in part"),
             (
                 "'create data', 'write data', 'close data'",
                 "'create data', 'close data'",
-                "not one step of the stage",
+                "not exactly one step of the stage",
             ),
             ("each = ['copy data']", "begin = ['copy data']", "it in each"),
             (

@@ -79,8 +79,8 @@ impl<'a> Values<'a> {
                     holds &= values.iter().any(|value| now == value);
                 }
                 _ => {
-                    let accepted = "a parameter with choices and one of them, or several, such as pattern=A or pattern=A|B";
-                    return Err(refused(format!("the condition {condition:?} is none"), accepted));
+                    let accepted = "a parameter with choices and one or several of them, such as pattern=A or pattern=A|B";
+                    return Err(refused(format!("the condition {condition:?} is not valid"), accepted));
                 }
             }
         }
@@ -136,7 +136,7 @@ fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Err
     let read = |text: &str| {
         number(text).map_err(|_| {
             let accepted = "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB or 20KiB..40KiB/4KiB";
-            refused(format!("{name}={value} is no number"), accepted)
+            refused(format!("{name}={value} is not a number"), accepted)
         })
     };
     for text in [range.low, range.high] {

@@ -45,8 +45,11 @@ pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
                 save(&mut description, workload, saved);
             }
             if description.groups.len() > STAGES_MAX {
-                return Err(Error::usage("workload", format!("it has more than {STAGES_MAX} stages"))
-                    .remedy("use fewer epochs, or more steps between checkpoints"));
+                return Err(Error::usage(
+                    "workload",
+                    format!("the workload has more than {STAGES_MAX} stages"),
+                )
+                .remedy("use fewer epochs, or more steps between checkpoints"));
             }
         }
         if by_steps.is_none() && checkpoint.is_due(epoch) {
@@ -173,7 +176,10 @@ fn parameters(workload: &Workload) -> BTreeMap<String, Parameter> {
         ),
         (
             "accelerators",
-            number(workload.accelerators, "Accelerators that are fed; max: as many as the storage can feed"),
+            number(
+                workload.accelerators,
+                "Number of accelerators to feed; max: as many as the storage can feed",
+            ),
         ),
         ("files", number(workload.train.files, "Files: dataset.num_files_train")),
         ("samples_per_file", number(workload.samples_per_file, "dataset.num_samples_per_file")),
@@ -185,9 +191,9 @@ fn parameters(workload: &Workload) -> BTreeMap<String, Parameter> {
                 Vec::new(),
             ),
         ),
-        ("batch", number(workload.train.batch, "Samples of an accelerator in a step: reader.batch_size")),
+        ("batch", number(workload.train.batch, "Samples per accelerator and step: reader.batch_size")),
         ("read_threads", number(workload.read_threads, "Loaders of an accelerator: reader.read_threads")),
-        ("ahead", number(workload.ahead, "Batches that loaders are ahead, from reader.prefetch_size")),
+        ("ahead", number(workload.ahead, "Batches loaded ahead, from reader.prefetch_size")),
         ("epochs", number(workload.epochs, "train.epochs")),
         ("steps", number(workload.train.steps, "Steps of an epoch")),
         (
@@ -291,9 +297,9 @@ fn fed(
     let is_told = each.compute_ns > 0 && steps > first.saturating_add(last);
     if !is_told {
         let why = if each.compute_ns == 0 {
-            "it computes nothing"
+            "it has no computation time"
         } else {
-            "it has no more steps than are left out"
+            "it has no steps beyond the excluded ones"
         };
         description.notes.push(format!("{stage} has no utilisation: {why}"));
     }

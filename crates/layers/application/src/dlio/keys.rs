@@ -28,8 +28,8 @@ const OFF: &[&str] = &["0"];
 const NO: &[&str] = &["false"];
 const NEVER: &[&str] = &["-1"];
 const RANKS: &str = "--accelerators with all ranks of the model";
-const SHIFT: &str = "ranks that read what they wrote, at once";
-const FIXED: &str = "the mean alone";
+const SHIFT: &str = "ranks that read their own data immediately";
+const FIXED: &str = "only the mean";
 
 /// The table.
 const KEYS: &[(&str, Rule)] = &[
@@ -167,7 +167,7 @@ impl Values {
         let value: Value = serde_saphyr::from_str(text).map_err(|error| {
             let told = error.to_string();
             let line = told.lines().find(|line| !line.trim().is_empty()).unwrap_or("it cannot be read");
-            refused(format!("it is no YAML: {}", line.trim()), "a workload file of DLIO")
+            refused(format!("it is not YAML: {}", line.trim()), "a workload file of DLIO")
         })?;
         let mut values = Self::default();
         if !value.is_object() {
@@ -204,7 +204,7 @@ impl Values {
                 || "the keys that docs/applications.md lists".to_owned(),
                 |near| format!("{near} (the nearest there is)"),
             );
-            return Err(refused(format!("{name:?} is no key that is carried out"), accepted));
+            return Err(refused(format!("{name:?} is not a supported key"), accepted));
         };
         let text = text_of(&value);
         if text.contains("${") {
@@ -213,7 +213,7 @@ impl Values {
         if let Only(accepted, instead) = rule
             && !accepted.contains(&text.as_str())
         {
-            let given = format!("{known}={text:?} is not carried out");
+            let given = format!("{known}={text:?} is not supported");
             return Err(refused(given, format!("{known}={}, or {instead}", accepted.join("|"))));
         }
         if self.all.insert(known, value).is_some() && !over {
@@ -240,7 +240,7 @@ impl Values {
         let words = inner.map(|inner| inner.split(',').map(str::trim).filter(|word| !word.is_empty()));
         let numbers = words.and_then(|words| words.map(|word| word.parse().ok()).collect());
         numbers.ok_or_else(|| {
-            refused(format!("{name}={text:?} cannot be"), "a list of whole numbers: [1000, 2000]")
+            refused(format!("{name}={text:?} is not valid"), "a list of whole numbers: [1000, 2000]")
         })
     }
 
@@ -249,7 +249,7 @@ impl Values {
         match self.word(name, if default { "true" } else { "false" }).as_str() {
             "true" => Ok(true),
             "false" => Ok(false),
-            other => Err(refused(format!("{name}={other:?} is no switch"), "true or false")),
+            other => Err(refused(format!("{name}={other:?} is not true or false"), "true or false")),
         }
     }
 
@@ -257,7 +257,7 @@ impl Values {
     pub(super) fn real(&self, name: &str, default: f64, (min, max): (f64, f64)) -> Result<f64, Error> {
         let text = self.word(name, &default.to_string());
         let number = text.parse::<f64>().ok().filter(|number| (min..=max).contains(number));
-        number.ok_or_else(|| refused(format!("{name}={text:?} cannot be"), format!("{min} to {max}")))
+        number.ok_or_else(|| refused(format!("{name}={text:?} is not valid"), format!("{min} to {max}")))
     }
 
     /// A whole number from `min` to `max`; lengths that are means are rounded.
@@ -295,7 +295,7 @@ mod tests {
             ("dataset: {compression: gzip}", "dataset.compression=none"),
             ("reader: {odirect: true}", "direct=true"),
             ("dataset: {record_length: 1, record_length_bytes: 2}", "given twice"),
-            ("train: {epochs: 1\n", "no YAML"),
+            ("train: {epochs: 1\n", "not YAML"),
             ("dataset: {num_files_train: '${a.b}'}", "refers to another"),
             ("checkpoint: {mode: subset}", "--accelerators with all ranks"),
         ] {

@@ -48,7 +48,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
         return std::fs::read_to_string(path_of(name)).map_err(|error| {
             Error::usage("workload", format!("cannot read the workload: {error}"))
                 .with("path", name)
-                .remedy("give the path of a YAML file of DLIO, or the name of a workload")
+                .remedy("use the path of a YAML file of DLIO, or the name of a workload")
         });
     }
     let names: Vec<&str> = WORKLOADS.iter().map(|(name, _)| *name).collect();
@@ -56,7 +56,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
         || format!("one of {}", names.join(", ")),
         |near| format!("{near} (the nearest there is)"),
     );
-    Err(Error::usage("workload", format!("there is no workload {name:?}"))
+    Err(Error::usage("workload", format!("no workload {name:?} exists"))
         .remedy(format!("use {accepted}, or the path of a YAML file")))
 }
 
@@ -192,7 +192,10 @@ mod tests {
         let description = load(&settings("train.computation_time=0")).unwrap();
         assert!(description.groups.iter().all(|group| group.utilisation.is_none()));
         assert!(
-            description.notes.iter().any(|note| note.contains("has no utilisation: it computes nothing"))
+            description
+                .notes
+                .iter()
+                .any(|note| note.contains("has no utilisation: it has no computation time"))
         );
     }
 
@@ -202,20 +205,20 @@ mod tests {
             ("workload=unet3", "unet3d (the nearest"),
             ("workload=./none.yaml", "cannot read"),
             ("accelerators=0", "or max"),
-            ("accelerators=max reader.batch_size=40", "4 steps of training"),
+            ("accelerators=max reader.batch_size=40", "4 training steps"),
             ("accelerators=500", "168 samples"),
-            ("train.total_training_steps=1000", "24 steps"),
-            ("train.computation_time=0 accelerators=max", "no utilisation"),
+            ("train.total_training_steps=1000", "only 24 steps"),
+            ("train.computation_time=0 accelerators=max", "utilisation is not defined"),
             ("train.computation_time=-1", "train.computation_time"),
             ("workflow.train=false workflow.checkpoint=false", "workflow.train=true"),
-            ("workflow.train=false accelerators=max checkpoint.num_checkpoints_write=1", "without training"),
+            ("workflow.train=false accelerators=max checkpoint.num_checkpoints_write=1", "requires training"),
             ("checkpoint.num_checkpoints_write=1", "workflow.train=false"),
             (
                 "workflow.train=false checkpoint.num_checkpoints_write=1 checkpoint.num_checkpoints_read=2",
                 "as many or fewer",
             ),
             ("dataset.format=xml", "npz"),
-            ("epochs=3", "no key"),
+            ("epochs=3", "not a supported key"),
         ] {
             let error = load(&settings(text)).unwrap_err().to_string();
             assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");

@@ -68,7 +68,7 @@ fn width(values: &Values, name: &str, default: &str) -> Result<u64, Error> {
         "fp32" | "float32" => Ok(4),
         "fp16" | "float16" | "bf16" | "bfloat16" => Ok(2),
         "fp8" | "int8" | "uint8" => Ok(1),
-        other => Err(refused(format!("{name}={other:?} is none"), "fp32, fp16, bf16, fp8 or int8")),
+        other => Err(refused(format!("{name}={other:?} is not valid"), "fp32, fp16, bf16, fp8 or int8")),
     }
 }
 
@@ -82,9 +82,10 @@ pub(super) fn parts(values: &Values, ranks: u64) -> Result<Vec<Part>, Error> {
     let tensor = shape(values, "model.parallelism.tensor", 1)?;
     let pipeline = shape(values, "model.parallelism.pipeline", 1)?;
     if !ranks.is_multiple_of(tensor * pipeline) {
-        let given =
-            format!("{ranks} accelerators for a model of {tensor} (tensor) x {pipeline} (pipeline) parts");
-        return Err(refused(given, format!("--accelerators {}, or a multiple of it", tensor * pipeline)));
+        let given = format!(
+            "{ranks} accelerators are not a multiple of {tensor} (tensor) x {pipeline} (pipeline) model parts"
+        );
+        return Err(refused(given, format!("--accelerators {}, or a multiple", tensor * pipeline)));
     }
     let (groups, parameters) =
         (values.list("model.optimization_groups")?, values.list("model.layer_parameters")?);
@@ -102,7 +103,7 @@ pub(super) fn parts(values: &Values, ranks: u64) -> Result<Vec<Part>, Error> {
             "rank_zero" => 1,
             "all_ranks" | "independent" => ranks,
             other => {
-                let given = format!("checkpoint.type={other:?} is none");
+                let given = format!("checkpoint.type={other:?} is not valid");
                 return Err(refused(given, "rank_zero, all_ranks or independent"));
             }
         };
@@ -116,7 +117,7 @@ pub(super) fn parts(values: &Values, ranks: u64) -> Result<Vec<Part>, Error> {
         parts.into_iter().filter(|part| part.ranks > 0 && !part.files.is_empty()).collect();
     if parts.is_empty() {
         return Err(refused(
-            "checkpoints have no bytes".to_owned(),
+            "the size of the checkpoints is 0".to_owned(),
             "model.model_size_bytes, or model.num_layers",
         ));
     }
@@ -146,11 +147,14 @@ fn transformer_shape(
         of_optimizer: width(values, "model.optimizer_datatype", "fp32")?,
     };
     if !layers.is_multiple_of(pipeline) {
-        let given = format!("{layers} layers on {pipeline} stages of a pipeline");
+        let given = format!("{layers} layers do not divide evenly among {pipeline} pipeline stages");
         return Err(refused(given, "model.num_layers that is a multiple of model.parallelism.pipeline"));
     }
     if shape.zero_stage == 3 && pipeline > 1 {
-        return Err(refused("ZeRO stage 3 with a pipeline".to_owned(), "model.parallelism.pipeline=1"));
+        return Err(refused(
+            "ZeRO stage 3 does not support a pipeline".to_owned(),
+            "model.parallelism.pipeline=1",
+        ));
     }
     Ok(shape)
 }
@@ -272,7 +276,7 @@ mod tests {
             ("model: {num_layers: 8, parallelism: {tensor: 2}}", 3, "--accelerators 2"),
             ("model: {num_layers: 8, parallelism: {pipeline: 2, zero_stage: 3}}", 2, "pipeline=1"),
             ("model: {num_layers: 8, model_datatype: fp7}", 1, "fp16"),
-            ("model: {model_size_bytes: 0}", 1, "no bytes"),
+            ("model: {model_size_bytes: 0}", 1, "size of the checkpoints is 0"),
             ("checkpoint: {type: some}", 1, "rank_zero, all_ranks"),
             ("model: {optimization_groups: [a]}", 1, "a list of whole numbers"),
         ] {

@@ -115,7 +115,7 @@ impl Workload {
             accelerators.trim().parse::<u64>().ok().filter(|number| (1..=ACCELERATORS_MAX).contains(number));
         let accelerators = found.ok_or_else(|| {
             refused(
-                format!("accelerators={accelerators:?} cannot be"),
+                format!("accelerators={accelerators:?} is not valid"),
                 format!("1 to {ACCELERATORS_MAX}, or max"),
             )
         })?;
@@ -125,14 +125,14 @@ impl Workload {
             let accepted =
                 "workflow.train=true, or workflow.checkpoint=true with checkpoint.num_checkpoints_write";
             return Err(refused(
-                "a workload without training and checkpoints is not carried out".to_owned(),
+                "a workload without training and checkpoints is not supported".to_owned(),
                 accepted,
             ));
         }
         let format = values.word("dataset.format", "tfrecord");
         if !FORMATS.contains(&format.as_str()) {
             return Err(refused(
-                format!("dataset.format={format:?} is none"),
+                format!("dataset.format={format:?} is not valid"),
                 format!("one of {}", FORMATS.join(", ")),
             ));
         }
@@ -189,14 +189,14 @@ impl Workload {
             each.steps = samples / step;
             if each.steps == 0 {
                 let given = format!(
-                    "{of}: {samples} samples are less than one step of {accelerators} x {} of them",
+                    "{of}: {samples} samples are fewer than one step of {accelerators} x {} samples",
                     each.batch
                 );
                 return Err(refused(given, "more files, fewer accelerators, or a smaller batch"));
             }
             if u128::from(samples) * u128::from(record) > DATASET_BYTES_MAX {
                 return Err(refused(
-                    format!("{of}: {samples} samples of up to {record} bytes"),
+                    format!("{of}: {samples} samples of up to {record} bytes are too many"),
                     "fewer files",
                 ));
             }
@@ -205,7 +205,7 @@ impl Workload {
         if wanted > 0 {
             if wanted as u64 > self.train.steps {
                 let given = format!(
-                    "train.total_training_steps={wanted}, and the data set has {} steps",
+                    "train.total_training_steps={wanted}, but the data set has only {} steps",
                     self.train.steps
                 );
                 return Err(refused(given, "fewer steps, or more files"));
@@ -221,26 +221,28 @@ impl Workload {
     /// No computing, or too few steps, to tell a utilisation by.
     pub(super) fn search(&mut self, accelerators: u64) -> Result<(), Error> {
         if !self.trains {
-            let given = "accelerators=max without training".to_owned();
+            let given = "accelerators=max requires training".to_owned();
             return Err(refused(given, "workflow.train=true, or a number of accelerators"));
         }
         if self.train.compute_ns == 0 {
-            let given = "accelerators=max with train.computation_time=0, which has no utilisation".to_owned();
+            let given = "accelerators=max requires train.computation_time above 0: without it, utilisation is not defined".to_owned();
             return Err(refused(given, "the seconds that an accelerator computes in a step"));
         }
         let measured = self.train.steps.saturating_sub(self.excluded.0.saturating_add(self.excluded.1));
         if measured < SEARCH_STEPS_MIN {
             let given = format!(
-                "accelerators=max with {} steps of training, {measured} of them measured",
+                "accelerators=max has only {} training steps, {measured} of them measured",
                 self.train.steps
             );
             return Err(refused(
                 given,
-                format!("more files or a smaller batch: {SEARCH_STEPS_MIN} or more are measured"),
+                format!(
+                    "more files or a smaller batch: at least {SEARCH_STEPS_MIN} measured steps are required"
+                ),
             ));
         }
         (self.accelerators, self.epochs, self.eval, self.checkpoints) = (accelerators, 1, None, None);
-        self.notes.push("accelerators=max: training alone is run; each run has as many steps as an epoch of one accelerator, and reads the data set as often as it takes".to_owned());
+        self.notes.push("accelerators=max: only training runs; each run has as many steps as an epoch of one accelerator, and repeats the data set as needed".to_owned());
         Ok(())
     }
 
@@ -266,7 +268,7 @@ fn record(values: &Values) -> Result<(u64, u64), Error> {
     let deviation = values.real("dataset.record_length_bytes_stdev", 0.0, (0.0, BYTES_MAX as f64))?;
     let half = (deviation * 3f64.sqrt()).round() as i64;
     if half >= mean {
-        let given = format!("records of {mean} bytes with a standard deviation of {deviation:.0}");
+        let given = format!("records of {mean} bytes cannot have a standard deviation of {deviation:.0}");
         return Err(refused(given, format!("a standard deviation below {:.0}", mean as f64 / 3f64.sqrt())));
     }
     Ok(((mean - half) as u64, (mean + half) as u64))
@@ -278,7 +280,7 @@ fn loaders(values: &Values) -> Result<(u64, u64), Error> {
     let known = ["tensorflow", "pytorch", "dali", "native_dali", "synthetic"];
     if !known.contains(&loader.as_str()) {
         return Err(refused(
-            format!("reader.data_loader={loader:?} is none"),
+            format!("reader.data_loader={loader:?} is not valid"),
             format!("one of {}", known.join(", ")),
         ));
     }
@@ -291,11 +293,11 @@ fn shuffled(values: &Values, samples_per_file: u64) -> Result<bool, Error> {
     let is_on = |name: &str| match values.word(name, "off").as_str() {
         "off" | "false" => Ok(false),
         "seed" | "random" => Ok(true),
-        other => Err(refused(format!("{name}={other:?} is none"), "off, seed or random")),
+        other => Err(refused(format!("{name}={other:?} is not valid"), "off, seed or random")),
     };
     let (files, samples) = (is_on("reader.file_shuffle")?, is_on("reader.sample_shuffle")?);
     if files != samples && samples_per_file > 1 {
-        let given = "files or samples alone are shuffled, and files have several samples".to_owned();
+        let given = "only files or only samples are shuffled, but files have several samples".to_owned();
         return Err(refused(given, "reader.file_shuffle and reader.sample_shuffle both on, or both off"));
     }
     Ok(files || samples)
@@ -327,14 +329,15 @@ fn checkpoints(values: &Values, ranks: u64) -> Result<Option<Checkpoints>, Error
     let (writes, reads) =
         (written("checkpoint.num_checkpoints_write")?, written("checkpoint.num_checkpoints_read")?);
     if writes > 0 && reads > writes {
-        let given = format!("checkpoint.num_checkpoints_read={reads} of {writes} that are written");
+        let given =
+            format!("checkpoint.num_checkpoints_read={reads}, but only {writes} checkpoints are written");
         return Err(refused(given, "as many or fewer"));
     }
     if writes > 0 && values.switch("workflow.train", true)? {
         let given =
-            "checkpoint.num_checkpoints_write with training, which says by steps and epochs when they are"
+            "checkpoint.num_checkpoints_write does not support training, which writes checkpoints by steps or epochs"
                 .to_owned();
-        return Err(refused(given, "workflow.train=false, or checkpoints by steps or epochs alone"));
+        return Err(refused(given, "workflow.train=false, or only checkpoints by steps or epochs"));
     }
     Ok(Some(Checkpoints {
         parts: model::parts(values, ranks)?,
@@ -356,13 +359,13 @@ fn checkpoints(values: &Values, ranks: u64) -> Result<Option<Checkpoints>, Error
 fn notes(values: &Values, format: &str) -> Vec<String> {
     let mut notes = vec![
         format!(
-            "samples are raw records of the lengths of the workload: the container format {format} is not made or parsed"
+            "samples are raw records with the lengths of the workload: the container format {format} is neither written nor parsed"
         ),
-        "the data set is made by the run in its first stage, whatever workflow.generate_data says".to_owned(),
+        "the first stage of the run creates the data set, regardless of workflow.generate_data".to_owned(),
     ];
     let unused = values.without_influence();
     if !unused.is_empty() {
-        notes.push(format!("keys of the workload that change nothing here: {}", unused.join(", ")));
+        notes.push(format!("ignored keys of the workload: {}", unused.join(", ")));
     }
     notes
 }

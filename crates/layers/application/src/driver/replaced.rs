@@ -24,7 +24,7 @@ impl MadeAgain {
         let count = self.0.load(Ordering::Relaxed);
         (count > 0).then(|| {
             format!(
-                "{} found no object where one was being put anew, and made again: the server does not replace objects at once",
+                "{} found no object while it was being replaced, and were repeated: the server does not replace objects atomically",
                 units::counted(count, "read")
             )
         })

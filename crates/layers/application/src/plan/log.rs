@@ -9,14 +9,14 @@ use crate::operation::AppClass;
 /// Segments of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogPlan {
-    /// Bytes of a segment; of the largest, where a segment is a group of commits.
+    /// Bytes of a segment; of the largest segment if a segment is a group of commits.
     pub segment_bytes: u64,
     /// Segments are filled with zeros before the first record.
     pub is_preallocated: bool,
     /// A segment has the records of one group of commits, and is written whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_grouped: bool,
-    /// Processes that append, host by host: each host with some has a log of its own. Nothing where one host has all of them.
+    /// Appending processes by host: each host with appending processes has its own log. Empty if one host has all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<u32>,
 }

@@ -10,15 +10,15 @@ use super::LogPlan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Each item has its own.
+    /// Each item has its own object.
     Item,
-    /// Those of a process.
+    /// Items of a process.
     Process,
-    /// Those of an iteration.
+    /// Items of an iteration.
     Iteration,
-    /// Those of a process in an iteration.
+    /// Items of a process in an iteration.
     ProcessIteration,
-    /// All.
+    /// All items.
     Shared,
 }
 
@@ -75,36 +75,36 @@ pub struct SetPlan {
     pub is_index: bool,
     /// Items that share an object.
     pub layout: Layout,
-    /// In an object of several processes, items of the same number follow each other; else those of the same process do.
+    /// In an object of several processes, items of the same number follow each other; otherwise the items of the same process.
     pub by_item: bool,
     /// Smallest item, in bytes.
     pub size_bytes_min: u64,
     /// Largest item, in bytes: the distance of items in an object.
     pub size_bytes_max: u64,
-    /// Items between these have sizes this many bytes apart.
+    /// Step between the possible item sizes, in bytes.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub size_step_bytes: u64,
     /// Most bytes that one call moves.
     pub transfer_bytes: u64,
-    /// Numbers of its items.
+    /// Numbering of its items.
     pub space: Space,
     /// The set of arrays whose items an index finds.
     pub describes: Option<u16>,
-    /// Objects are made aside and renamed.
+    /// Objects are created under a temporary name and renamed.
     pub is_renamed: bool,
-    /// It is a log: records in the order in which they are appended, in segments.
+    /// The log, if the set is one: records in append order, in segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogPlan>,
-    /// A sync is about data and sizes, not about times: `fdatasync`.
+    /// A sync covers data and sizes, but not times: `fdatasync`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_sync: bool,
     /// Form of its objects on the target.
     #[serde(default)]
     pub format: ObjectFormat,
-    /// Datasets of an object in another format than raw: as many bytes each, one behind the other in the offsets of the object.
+    /// Datasets of an object that is not raw: equal in bytes, one after another in the offsets of the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Dataset>,
-    /// The hosts have its objects open together, as ranks of MPI, and make transfers so.
+    /// Transfers of its objects, if the hosts share them as MPI ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Transfers>,
 }

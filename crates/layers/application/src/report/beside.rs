@@ -128,16 +128,16 @@ impl Stage {
             Some(found) if is_sure(&found) => {
                 let word = if found.factor > 1.0 { "faster" } else { "slower" };
                 format!(
-                    "{stage}: {word} with {set}, {} times ({} with 95%)",
+                    "{stage}: {word} with {set}, {}x (95 % CI {})",
                     factor(found.factor),
                     interval(&found)
                 )
             }
             Some(found) => format!(
-                "{stage}: nothing can be told of {set} ({} times with 95%): more --passes, or a larger load",
+                "{stage}: no effect of {set} detected (95 % CI {}x): use more --passes or a larger load",
                 interval(&found)
             ),
-            None => format!("{stage}: {set} has no figures to compare"),
+            None => format!("{stage}: {set} has no results to compare"),
         }
     }
 
@@ -151,16 +151,18 @@ impl Stage {
         let stage = clean(&self.name);
         Some(match factor_between(self.decisive(second), self.decisive(first)) {
             Some(found) if is_sure(&found) && found.factor > 1.0 => format!(
-                "{stage}: {name}, {} times as fast as {other} ({} with 95%)",
+                "{stage}: {name}, {}x as fast as {other} (95 % CI {})",
                 factor(found.factor),
                 interval(&found)
             ),
             Some(found) => format!(
-                "{stage}: {name} cannot be told from {other} ({} times with 95%): more --passes, or a larger load",
+                "{stage}: no difference detected between {name} and {other} (95 % CI {}x): use more --passes or a larger load",
                 interval(&found)
             ),
             None => {
-                format!("{stage}: {name} before {other}, by one pass alone: nothing says how sure that is")
+                format!(
+                    "{stage}: {name} faster than {other} in a single pass, which gives no confidence interval"
+                )
             }
         })
     }
@@ -201,7 +203,7 @@ pub(super) fn block(page: &mut Page, record: &Record) {
         return;
     }
     let tried = remedy(record);
-    let title = if tried.is_some() { "the first remedy, tried" } else { "targets side by side" };
+    let title = if tried.is_some() { "test of the first remedy" } else { "targets side by side" };
     page.line(title, Style::Strong);
     let plans = phases(record).into_iter().filter_map(|at| plan_of(record.phases.get(at)?));
     if let Some((plan, beside)) = plans.take(1).last() {
@@ -214,17 +216,17 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     let (over, first) = match tried {
         Some(tried) => {
             page.field("tried", &clean(&format!("{}: {}", tried.set, tried.words())), Style::Plain);
-            ("both", "the load as it is")
+            ("both", "the unchanged load")
         }
         None => ("all targets", "the first target"),
     };
     let how = format!(
-        "{} over {over} in turns; speed is that of the whole stage, I/O speed that of calls alone; both are factors to {first}, with 95%",
+        "{} over {over}, alternating; speed is of the whole stage, I/O speed only of the calls; both are relative to {first} (95 % CI)",
         passes_words(passes)
     );
     page.field("how", &how, Style::Plain);
     page.gap();
-    let (side, than) = if tried.is_some() { ("load", "than it was") } else { ("target", "than the first") };
+    let (side, than) = if tried.is_some() { ("load", "than before") } else { ("target", "than the first") };
     let mut table = Table::new(&[side, "time", "speed", "I/O", "I/O speed", than]);
     for stage in &stages {
         table.heading(clean(&stage.name));
@@ -290,7 +292,7 @@ pub(super) fn chart(record: &Record) -> Option<Chart> {
     let unit = Unit::BytesPerSecond;
     let names = targets.iter().map(|target| clean(target).into_owned()).collect();
     let (side, title) = match remedy(record) {
-        Some(_) => ("load", "The first remedy, tried: I/O"),
+        Some(_) => ("load", "Test of the first remedy: I/O"),
         None => ("target", "Targets side by side: I/O"),
     };
     let x = Axis::new(side, Unit::Plain, Scale::Names(names));
@@ -307,7 +309,7 @@ pub(super) fn chart(record: &Record) -> Option<Chart> {
         }
     }
     chart.note = format!(
-        "Means of {}; bytes a second while processes are in calls, without computing and waiting",
+        "Means of {}; bytes per second during calls, without computing and waiting",
         passes_words(passes)
     );
     (!chart.series.is_empty()).then_some(chart)

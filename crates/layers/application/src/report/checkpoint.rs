@@ -18,7 +18,7 @@ pub(super) fn blocking(page: &mut Page, seen: &CheckpointBlocking) {
     }
     let parts = if seen.is_async {
         format!(
-            ": copy {}, stall {} (waiting for the flush before)",
+            ": copy {}, stall {} (waiting for the previous flush)",
             human_ns(seen.copy_ns as f64),
             human_ns(seen.stall_ns as f64)
         )
@@ -26,7 +26,7 @@ pub(super) fn blocking(page: &mut Page, seen: &CheckpointBlocking) {
         String::new()
     };
     let text = format!(
-        "{} a checkpoint and rank (slowest rank {}){parts}; {} complete, {} of computing before each",
+        "{} per checkpoint and rank (slowest rank {}){parts}; {} complete, {} of computing before each",
         human_ns(seen.blocking_ns as f64),
         human_ns(seen.blocking_most_ns as f64),
         counted(seen.checkpoints, "checkpoint"),
@@ -34,12 +34,12 @@ pub(super) fn blocking(page: &mut Page, seen: &CheckpointBlocking) {
     );
     page.field("blocking", &text, Style::Plain);
     if let Some(flush_ns) = seen.flush_ns {
-        let overlap = seen
-            .overlap_fraction
-            .map_or(String::new(), |overlap| format!(", {:.1} % of it while ranks went on", overlap * 100.0));
+        let overlap = seen.overlap_fraction.map_or(String::new(), |overlap| {
+            format!(", {:.1} % of it while ranks continued", overlap * 100.0)
+        });
         page.field(
             "flush",
-            &format!("{} a checkpoint and rank{overlap}", human_ns(flush_ns as f64)),
+            &format!("{} per checkpoint and rank{overlap}", human_ns(flush_ns as f64)),
             Style::Plain,
         );
     }

@@ -73,7 +73,7 @@ fn table<'a>(
 /// The answer and how sure it is.
 fn answer(page: &mut Page, search: &AcceleratorSearch) {
     let Some(ended) = &search.ended else {
-        page.field("feeds", &format!("at least {}: the search was cut short", search.most), Style::Doubt);
+        page.field("feeds", &format!("at least {}: the search did not finish", search.most), Style::Doubt);
         return;
     };
     let is_limit = search.tries.iter().any(|one| !one.is_met);
@@ -82,13 +82,13 @@ fn answer(page: &mut Page, search: &AcceleratorSearch) {
     let high = search.surely_not_fed.map(|missed| missed.saturating_sub(1));
     let is_sure = search.surely_fed == search.most && (!is_limit || high == Some(search.most));
     if is_sure {
-        page.field("sure", "yes: no number beside the answer is within noise of the limit", Style::Plain);
+        page.field("sure", "yes: no neighbouring number is within noise of the limit", Style::Plain);
         return;
     }
     let range = match high {
         Some(high) => format!("{} to {high}", search.surely_fed),
         None => format!("{} or more", search.surely_fed),
     };
-    let text = format!("no: {range}; numbers within noise of the limit may end otherwise next time");
+    let text = format!("no: {range}; numbers within noise of the limit can change between runs");
     page.field("sure", &text, Style::Doubt);
 }

@@ -156,12 +156,12 @@ fn commits(page: &mut Page, seen: &CommitActivity) {
             format!("{all} in {}, {each:.2} {one}, {most} at most", counted(number, noun))
         };
         let mut text = match (seen.commits_per_object, seen.commits_per_sync) {
-            (Some(each), _) => of(seen.objects, "object", each, "an object"),
-            (None, Some(each)) => of(seen.syncs, "sync", each, "a sync"),
+            (Some(each), _) => of(seen.objects, "object", each, "per object"),
+            (None, Some(each)) => of(seen.syncs, "sync", each, "per sync"),
             (None, None) => format!("{all}: durable when written, nothing to sync"),
         };
         if seen.logs > 1 {
-            text += &format!("; {} logs, one of each host with clients", count(seen.logs));
+            text += &format!("; {} logs, one per host with clients", count(seen.logs));
         }
         if let Some(checkpoints) = seen.checkpoints {
             text += &format!("; {}", counted(checkpoints, "checkpoint"));
@@ -196,17 +196,17 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
     ProfileRemedy {
         part: "stat",
         against: None,
-        text: "store sizes in the index, or read with a buffer that is large enough",
+        text: "store sizes in the index, or use a read buffer that is large enough",
     },
     ProfileRemedy {
         part: "put",
         against: None,
-        text: "give each process an index of its own: one shared key-value object is a point of contention (fdb-hammer: --index process)",
+        text: "use one index per process: a shared key-value object causes contention (fdb-hammer: --index process)",
     },
     ProfileRemedy {
         part: "get",
         against: None,
-        text: "keep index entries in memory, and give each writer an index of its own (fdb-hammer: --index process)",
+        text: "keep index entries in memory, and use one index per writer (fdb-hammer: --index process)",
     },
     ProfileRemedy::LIST,
     ProfileRemedy {
@@ -217,7 +217,7 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
     ProfileRemedy {
         part: "wait",
         against: None,
-        text: "processes wait for others: shift work from the group that is waited for, or let writers run further ahead",
+        text: "processes wait for other processes: move work away from the group they wait for, or let writers run further ahead",
     },
 ];
 
@@ -226,13 +226,13 @@ const KINDS: &[Kind] = &[
         rank: 150,
         name: "not_durable",
         look: not_durable,
-        remedy: "add sync to the steps of the description, so that a write counts when it is on the storage",
+        remedy: "add sync to the steps of the description, so that a write counts only when it is on the storage",
     },
     Kind {
         rank: 80,
         name: "page_cache",
         look: page_cache,
-        remedy: "read with --target-options direct=true, or more than the memory holds",
+        remedy: "read with --target-options direct=true, or read more data than fits in memory",
     },
 ];
 
@@ -242,10 +242,7 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let written = evidence.bytes_of("write");
     let is_synced = plan.classes().contains(&(crate::AppClass::Sync as usize));
     (written > 0 && plan.is_cached && !is_synced).then(|| {
-        format!(
-            "{} were written to the page cache, and nothing made them durable",
-            human_bytes(written as f64)
-        )
+        format!("{} were written to the page cache and never made durable", human_bytes(written as f64))
     })
 }
 
@@ -262,7 +259,7 @@ fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     let fetched = evidence.observations.process_fetched_bytes?;
     ((fetched as f64) < FETCHED_SHARE_MIN * read as f64).then(|| {
         format!(
-            "this process had {} fetched from storage for {} read: the rest came from memory",
+            "only {} of {} read came from storage; the rest came from memory",
             human_bytes(fetched as f64),
             human_bytes(read as f64)
         )

@@ -16,7 +16,7 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
     let mut found: Vec<Remedy> = shares.filter_map(|(class, share)| remedy(&class, share)).collect();
     if let Some(plan) = case.phase.plan.of::<AppPlan>() {
         let app = clean(&plan.application);
-        let line = format!("larger transfers, or more processes: parameters of {app} (--app-set)");
+        let line = format!("use larger transfers, or more processes: parameters of {app} (--app-set)");
         found.push(Remedy::told(line));
     }
     found
@@ -41,9 +41,9 @@ fn shares(phase: &PhaseRecord) -> Vec<(String, f64)> {
 /// The remedy for a kind of call that is not the transfer itself.
 fn remedy(class: &str, share: f64) -> Option<Remedy> {
     let what = match class {
-        "sync" | "commit" => "more data for each, or fewer of them",
-        "create" | "open" | "close" | "rename" | "remove" | "stat" => "fewer and larger files or objects",
-        "put" | "get" | "list" => "fewer entries of the index, or one for several items",
+        "sync" | "commit" => "use more data per call, or fewer calls",
+        "create" | "open" | "close" | "rename" | "remove" | "stat" => "use fewer and larger files or objects",
+        "put" | "get" | "list" => "use fewer index entries, or one entry for several items",
         _ => return None,
     };
     Some(Remedy::told(format!("{:.0} % of the time in calls is {class}: {what}", 100.0 * share)))
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn calls_around_the_data_have_remedies_and_transfers_have_none() {
         assert!(remedy("sync", 0.616).unwrap().line.starts_with("62 % of the time in calls is sync"));
-        assert!(remedy("create", 0.3).unwrap().line.ends_with("fewer and larger files or objects"));
+        assert!(remedy("create", 0.3).unwrap().line.ends_with("use fewer and larger files or objects"));
         assert_eq!(remedy("write", 0.9), None);
         assert_eq!(remedy("read", 0.9), None);
     }

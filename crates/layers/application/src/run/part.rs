@@ -42,7 +42,7 @@ impl Part for AppPart {
             let mut notes = plan.notes.clone();
             notes.extend(ready.storage.notes());
             if !plan.left_out.is_empty() {
-                notes.push(format!("{} has no {}: left out", plan.engine, plan.left_out.join(", ")));
+                notes.push(format!("{} has no {}: skipped", plan.engine, plan.left_out.join(", ")));
             }
             notes.extend(ready.made_again.note());
             outcome.notes.splice(0..0, notes);

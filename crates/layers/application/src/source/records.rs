@@ -258,7 +258,7 @@ impl AppSource {
         let words = self.words(&AppOperation { item: record, ..*operation });
         Fault {
             cause: "missing",
-            detail: format!("{words}: its commit was acknowledged, and the log does not have it"),
+            detail: format!("{words}: its commit was acknowledged, but the log does not contain it"),
         }
     }
 }
@@ -280,7 +280,8 @@ fn whole(
     let place = operation.amount;
     if set.is_grouped() && Whole::of(buffer, record_bytes) != log.whole(place) {
         let records = log.whole(place).records;
-        let what = format!("place {place} of the log has other records than the {records} of its commits");
+        let what =
+            format!("position {place} of the log does not contain the {records} records of its commits");
         return Err(("misplaced", what));
     }
     Ok(())
@@ -295,20 +296,22 @@ fn found(
 ) -> Result<(), Damage> {
     let (place, total) = (operation.amount, set.space.total());
     let Some((_, rest)) = buffer.split_at_checked(NUMBER_BYTES) else {
-        return Err(("damaged", format!("the record at place {place} of the log is cut")));
+        return Err(("damaged", format!("the record at position {place} of the log is truncated")));
     };
     let record = number_of(buffer);
     if record >= total {
         return Err((
             "damaged",
-            format!("place {place} of the log has the number {record}, and there are {total} records"),
+            format!(
+                "position {place} of the log has the record number {record}, but only {total} records exist"
+            ),
         ));
     }
     if let Some(found) = content.check(record, NUMBER_BYTES as u64, rest) {
         return Err((
             "damaged",
             format!(
-                "record {record} at place {place} of the log, byte {} of it: {:#04x} was expected, {:#04x} found",
+                "record {record} at position {place} of the log, byte {} of the record: expected {:#04x}, found {:#04x}",
                 NUMBER_BYTES as u64 + found.at,
                 found.expected,
                 found.found
@@ -317,12 +320,13 @@ fn found(
     }
     let client = record / set.space.items.max(1) % set.space.processes.max(1);
     if !log.share.is_of(client) {
-        let what =
-            format!("record {record} of client {client} at place {place} is of the log of another host");
+        let what = format!(
+            "record {record} of client {client} at position {place} belongs to the log of another host"
+        );
         return Err(("misplaced", what));
     }
     match log.find(record) {
-        true => Err(("misplaced", format!("record {record} is in the log twice, also at place {place}"))),
+        true => Err(("misplaced", format!("record {record} is in the log twice, also at position {place}"))),
         false => Ok(()),
     }
 }

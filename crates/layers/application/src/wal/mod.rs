@@ -23,7 +23,7 @@ const COMMITS: u64 = 2000;
 const ROUNDS: u64 = 5;
 /// The stage of the application in which clients commit.
 const STAGE: &str = " run";
-const TOO_FEW: &str = "a round has fewer than the 1,000 commits that p99 needs: give more --commits";
+const TOO_FEW: &str = "a round has fewer than the 1,000 commits that p99 requires: use more --commits";
 
 const HELP: Help = Help {
     options: &["only", "commits", "rounds", "clients", "json"],
@@ -42,9 +42,9 @@ pub(crate) fn command() -> Command {
 
 fn define() -> clap::Command {
     clap::Command::new("wal")
-        .about("Commits a second and their p99 by the logs of etcd, PostgreSQL, SQLite and RocksDB, beside what these need")
+        .about("Commits per second and p99 with the logs of etcd, PostgreSQL, SQLite and RocksDB, compared with their requirements")
         .arg(Arg::new("targets").value_name("DIR|FILE").required(true).help(
-            "The directory of the database, or a file in it: the logs are made beside it and removed. Other targets of strata app too",
+            "The directory of the database, or a file in it: the logs are created beside it and removed. All targets of strata app are supported",
         ))
         .args(arguments(OWN))
         .args(arguments(of_loads()))
@@ -133,12 +133,12 @@ fn plan(
         }
     }
     let mut method = vec![format!(
-        "{} rounds of {commits} commits a client, the databases in turns (the application `database`)",
+        "{} rounds of {commits} commits per client, databases in turn (the application `database`)",
         own.rounds.unwrap_or(ROUNDS)
     )];
     for database in tests.iter().map(|test| test.database) {
         let source = database.needs.iter().map(|need| need.source).find(|source| !source.is_empty());
-        method.extend(source.map(|source| format!("need, {source}")));
+        method.extend(source.map(|source| format!("requirement, {source}")));
     }
     let answer = PresetRecord {
         name: "wal".to_owned(),
@@ -229,14 +229,14 @@ fn sentence(figures: &[PresetFigure]) -> String {
     };
     let (worse, unclear) = (with(PresetFinding::Worse), with(PresetFinding::CannotTell));
     if figures.iter().all(|figure| figure.stated.is_none()) {
-        return text + "; no published need";
+        return text + "; no published requirement";
     }
     match (worse.is_empty(), unclear.is_empty()) {
         (true, true) if figures.iter().all(|figure| figure.stated.is_none() || figure.value.is_some()) => {
             text + "; enough"
         }
-        (true, true) => text + "; enough as far as measured",
-        (false, _) => format!("{text}; not enough: {worse} of the need"),
-        (true, false) => format!("{text}; cannot tell: {unclear} of the need"),
+        (true, true) => text + "; enough for the measured results",
+        (false, _) => format!("{text}; not enough: {worse} of the requirement"),
+        (true, false) => format!("{text}; cannot tell: {unclear} of the requirement"),
     }
 }

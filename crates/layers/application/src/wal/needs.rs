@@ -47,7 +47,7 @@ const fn p99(key: &'static str, needed: Option<f64>, source: &'static str) -> Ne
 
 const ETCD: &str = "etcd: hardware recommendations, and p99 of wal_fsync below 10 ms (a rule of thumb)";
 const SQLITE: &str =
-    "SQLite's FAQ: about 60 transactions a second of a disk of 7200 rpm (a rule of thumb, no requirement)";
+    "SQLite's FAQ: about 60 transactions per second on a 7200 rpm disk (a rule of thumb, not a requirement)";
 
 /// All of them.
 pub(super) static DATABASES: &[Database] = &[

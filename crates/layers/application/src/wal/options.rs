@@ -34,7 +34,7 @@ pub(super) static OWN: &[OptionDef<WalSpec>] = &[
         short: None,
         value: "NAME[,NAME...]",
         default: "all: etcd, postgresql, sqlite, rocksdb",
-        help: "Databases whose logs are measured",
+        help: "Databases to measure",
         group: Group::Workload,
         apply: |spec, text| {
             spec.only.extend(names("a database", text, DATABASES.iter().map(|database| database.name))?);
@@ -46,7 +46,7 @@ pub(super) static OWN: &[OptionDef<WalSpec>] = &[
         short: None,
         value: "N",
         default: "2000",
-        help: "Commits of a client in a round; p99 needs 1000 of all clients",
+        help: "Commits per client and round; p99 requires 1000 over all clients",
         group: Group::Load,
         apply: |spec, text| {
             spec.commits = Some(parse_u64_in("commits", text, 1..=1_000_000)?);
@@ -58,7 +58,7 @@ pub(super) static OWN: &[OptionDef<WalSpec>] = &[
         short: None,
         value: "N",
         default: "5",
-        help: "Rounds of each database, the databases in turns; 2 to 100",
+        help: "Rounds per database, databases in turn; 2 to 100",
         group: Group::Load,
         apply: |spec, text| {
             spec.rounds = Some(parse_u64_in("rounds", text, 2..=100)?);
@@ -70,7 +70,7 @@ pub(super) static OWN: &[OptionDef<WalSpec>] = &[
         short: None,
         value: "N",
         default: "1",
-        help: "Clients that commit at the same time (group commit); sqlite has one",
+        help: "Clients that commit at the same time (group commit); sqlite always has one",
         group: Group::Load,
         apply: |spec, text| {
             spec.clients = Some(parse_u64_in("clients", text, 1..=1024)?);

@@ -84,7 +84,7 @@ pub(crate) fn turns(spec: &Spec) -> Result<Vec<Turn>, Error> {
     let own = spec::of(spec);
     let Some(doors) = &own.door else {
         return match own.door_turns {
-            Some(_) => Err(usage("--door-turns is of several doors: give --door all with it")),
+            Some(_) => Err(usage("--door-turns requires several doors: add --door all")),
             None => Ok(vec![Turn { spec: spec.clone(), door: None }]),
         };
     };
@@ -115,7 +115,7 @@ pub(crate) fn check_others(spec: &Spec, before: &[&PhasePlan]) -> Result<(), Err
     let mut files = before.iter().filter_map(|plan| plan.of::<FsPlan>());
     if files.any(|plan| plan.door.is_some() != is_of_door) {
         return Err(usage(
-            "phases with door stand in one job, and others on files in another: each turn of a door removes what was made",
+            "phases with door and other phases on files require separate jobs: each turn of a door removes the files of the run",
         ));
     }
     Ok(())
@@ -132,20 +132,20 @@ fn path_behind(own: &FsSpec) -> Result<String, Error> {
 
 fn check(spec: &Spec, own: &FsSpec) -> Result<(), Error> {
     if spec.targets.len() != 1 || !spec.targets.iter().all(|target| is_store(target)) {
-        return Err(usage("--door is of one file system over objects: a path is reached by the kernel alone").remedy(
-            "give one target, dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER, or leave --door out",
+        return Err(usage("--door requires one file system over objects: a path is accessible only through the kernel").remedy(
+            "use one target, dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER, or omit --door",
         ));
     }
     let refused = [
-        (own.engine.is_some(), "--engine: each door has its own"),
+        (own.engine.is_some(), "--engine: each door has its own engine"),
         (own.operations.contains(&FsOp::Link), "--op link: files over objects have no hard links"),
-        (spec.concurrent, "--concurrent: doors are measured one after the other"),
-        (spec.place.is_some(), "--hosts: mounts are of one machine"),
-        (spec.saturate, "--saturate: give --threads or a ladder (--threads 1,2,4)"),
-        (spec.depth.is_some_and(|depth| depth > 1), "--depth: calls wait for their results, use --threads"),
+        (spec.concurrent, "--concurrent: doors are measured one after another"),
+        (spec.place.is_some(), "--hosts: a mount serves one machine"),
+        (spec.saturate, "--saturate: use --threads or a ladder (--threads 1,2,4)"),
+        (spec.depth.is_some_and(|depth| depth > 1), "--depth: calls are synchronous, use --threads"),
     ];
     match refused.iter().find(|(is_said, _)| *is_said) {
-        Some((_, what)) => Err(usage(format!("--door does not go with {what}"))),
+        Some((_, what)) => Err(usage(format!("--door does not support {what}"))),
         None => Ok(()),
     }
 }
@@ -162,7 +162,7 @@ fn check_machine(spec: &Spec, doors: &[AccessPath]) -> Result<(), Error> {
             return Err(Error::new(
                 ErrorKind::Usage,
                 "plan",
-                "the interception library takes the secret of engines from STRATA_TOKEN_FILE",
+                "the interception library reads the secret of engines from STRATA_TOKEN_FILE",
             )
             .remedy("export STRATA_TOKEN_FILE=FILE with the file of --token-file"));
         }

@@ -22,7 +22,7 @@ const PREFIX: &str = "strata-door-";
 pub(super) fn directory() -> Result<PathBuf, Error> {
     let folder = std::env::temp_dir();
     let folder = folder.canonicalize().map_err(|error| {
-        Error::system("mount", "there is no directory for temporary files", error)
+        Error::system("mount", "no directory for temporary files exists", error)
             .with("directory", folder.display())
             .remedy("set TMPDIR to one")
     })?;
@@ -51,9 +51,9 @@ impl Mount {
         if let Err(error) = std::fs::create_dir(&directory)
             && error.kind() != std::io::ErrorKind::AlreadyExists
         {
-            return Err(failed("cannot make the directory to mount on")(error));
+            return Err(failed("cannot create the mount directory")(error));
         }
-        let program = std::env::current_exe().map_err(failed("the program's own path is not known"))?;
+        let program = std::env::current_exe().map_err(failed("cannot determine the program's own path"))?;
         let mut command = Command::new(program);
         command.arg("mount").arg(url).arg(&directory);
         command.args(["--create", "--intercept", "--until-stdin-closes"]);
@@ -62,10 +62,12 @@ impl Mount {
         }
         // A group of its own: Ctrl-C ends the load first, and the load ends the mount.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(failed("cannot start the process of the mount"))?;
+        let mut child = command.spawn().map_err(failed("cannot start the mount process"))?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line).map_err(failed("cannot read what the mount says"))?;
+            BufReader::new(stdout)
+                .read_line(&mut line)
+                .map_err(failed("cannot read the output of the mount process"))?;
         }
         if line.is_empty() {
             let mut said = String::new();
@@ -74,8 +76,9 @@ impl Mount {
             }
             let _ = child.wait();
             let _ = std::fs::remove_dir(&directory);
-            let said = said.lines().last().unwrap_or("it ended without a word").to_owned();
-            return Err(Error::new(ErrorKind::Run, "mount", "the file system cannot be mounted")
+            let said =
+                said.lines().last().unwrap_or("the mount process ended without an error message").to_owned();
+            return Err(Error::new(ErrorKind::Run, "mount", "cannot mount the file system")
                 .with("target", url)
                 .with("cause", said.trim_start_matches("strata: ")));
         }
@@ -103,11 +106,15 @@ impl Mount {
                 Ok(Some(status)) => break status,
                 Ok(None) if began.elapsed() < END_MAX => std::thread::sleep(LOOK),
                 Ok(None) => {
-                    return Err(Error::new(ErrorKind::Run, "mount", "the mount is in use and does not end")
-                        .with("directory", self.directory.display())
-                        .remedy("end the programs that have files of it open"));
+                    return Err(Error::new(
+                        ErrorKind::Run,
+                        "mount",
+                        "the mount is in use and cannot be unmounted",
+                    )
+                    .with("directory", self.directory.display())
+                    .remedy("end the programs that have files on it open"));
                 }
-                Err(error) => return Err(Error::system("mount", "the process of the mount is lost", error)),
+                Err(error) => return Err(Error::system("mount", "cannot wait for the mount process", error)),
             }
         };
         mount::clear_dead(&self.directory);
@@ -115,7 +122,7 @@ impl Mount {
         if status.success() {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Run, "mount", "the process of the mount ended before the load")
+        Err(Error::new(ErrorKind::Run, "mount", "the mount process ended before the load")
             .with("status", status))
     }
 }

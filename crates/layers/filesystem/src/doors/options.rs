@@ -15,9 +15,9 @@ pub(crate) static ACCESS_PATHS: &[OptionDef] = &[
         "door",
         None,
         "library|mount|intercept|all",
-        "the library, and no other",
+        "the library only",
         Engine,
-        "One file system over objects by its library, by a mount that the run makes, by that mount with the interception library, or by all three in turns, side by side",
+        "Access path to a file system over objects: its library, a mount that the run creates, that mount with the interception library, or all three in turn for comparison",
         door,
         |text| {
             let [library, mount, intercept] =
@@ -33,7 +33,7 @@ pub(crate) static ACCESS_PATHS: &[OptionDef] = &[
         "N",
         "3 with --door all, else 1",
         Run,
-        "Turns of each door: each does the whole load once in its turn, and removes what it made",
+        "Turns per door: each turn runs the whole load once and removes its files",
         door_turns,
         |text| parse_u64_in("door-turns", text, 1..=1000).map(|turns| turns as u32)
     ),

@@ -55,11 +55,11 @@ impl AccessPaths {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     "intercept",
-                    "the interception library takes no calls on the mount",
+                    "the interception library intercepts no calls on the mount",
                 )
                 .with("directory", mount.directory().display())
                 .remedy(
-                    "STRATA_INTERCEPT_REPORT=1 has it say why; STRATA_INTERCEPT_DISABLE must not be set",
+                    "set STRATA_INTERCEPT_REPORT=1 to see the reason; STRATA_INTERCEPT_DISABLE must not be set",
                 ));
             }
             self.functions = Some(functions);

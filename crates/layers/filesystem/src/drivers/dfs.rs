@@ -47,7 +47,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registration {
     name: "dfs",
-    summary: "Files over objects by the library: dfs+vos:DIR, dfs+engine://..., dfs+daos://...",
+    summary: "Files over objects through the library: dfs+vos:DIR, dfs+engine://..., dfs+daos://...",
     capabilities: CAPABILITIES,
     open,
 };

@@ -38,7 +38,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registration {
     name: "io_uring",
-    summary: "Several calls in flight, through io_uring where the kernel has the operation",
+    summary: "Several calls in flight, through io_uring where the kernel supports the operation",
     capabilities: CAPABILITIES,
     open,
 };
@@ -47,7 +47,7 @@ fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
     let plan = &request.plan;
     let depth = plan.load.depth;
     let ring = ring(depth).map_err(|error| {
-        Error::system("io_uring", "the kernel does not allow a ring", error).remedy(
+        Error::system("io_uring", "the kernel does not allow io_uring", error).remedy(
             "use --engine posix and more --threads, or allow it (sysctl kernel.io_uring_disabled, seccomp)",
         )
     })?;

@@ -22,7 +22,7 @@ use crate::operation::FsOperation;
 /// The table line.
 pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registration {
     name: "libc",
-    summary: "Functions of the C library, one at a time, as programs call them: libraries of LD_PRELOAD take them over",
+    summary: "C library functions, one call at a time, as programs call them: LD_PRELOAD libraries can intercept them",
     capabilities: posix::CAPABILITIES,
     open,
 };
@@ -84,9 +84,9 @@ functions! {
 }
 
 fn lacks(cause: &LoadError) -> Error {
-    Error::new(ErrorKind::Unsupported, "libc", "the C library lacks a function that is called by its name")
+    Error::new(ErrorKind::Unsupported, "libc", "the C library lacks a required function")
         .with("cause", cause)
-        .remedy("it needs glibc 2.33 or later; --engine posix makes the system calls itself")
+        .remedy("use glibc 2.33 or later, or --engine posix, which makes the system calls itself")
 }
 
 impl Functions {
@@ -104,7 +104,7 @@ impl Functions {
     /// When it cannot be loaded.
     pub(crate) fn of_intercept(path: &Path) -> Result<Arc<Self>, Error> {
         let failed = |error: std::io::Error| {
-            Error::system("intercept", "the interception library cannot be loaded", error)
+            Error::system("intercept", "cannot load the interception library", error)
                 .with("library", path.display())
         };
         // A library that is loaded already is not started again: a copy of it is.
@@ -119,7 +119,7 @@ impl Functions {
         // SAFETY: loading runs the library's constructor, which finds mounts; it is never unloaded, because its threads go on.
         let library = unsafe { Library::open(Some(&place), flags) };
         let unsupported = |cause: &LoadError| {
-            Error::new(ErrorKind::Unsupported, "intercept", "the interception library cannot be loaded")
+            Error::new(ErrorKind::Unsupported, "intercept", "cannot load the interception library")
                 .with("library", path.display())
                 .with("cause", cause)
         };
@@ -128,7 +128,7 @@ impl Functions {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 "intercept",
-                "it is no interception library of strata",
+                "it is not an interception library of strata",
             )
             .with("library", path.display())
             .remedy("build it: cargo build -p intercept, or name another one with STRATA_INTERCEPT"));
@@ -210,7 +210,7 @@ fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
         let root = plan.root(target);
         let failed = |errno| Error::system("libc", "cannot open the directory", errno).with("path", root);
         let path = CString::new(units::path_of(root).as_os_str().as_bytes())
-            .map_err(|_| Error::usage("libc", "a path has a NUL").with("path", root))?;
+            .map_err(|_| Error::usage("libc", "a path contains a NUL byte").with("path", root))?;
         let file =
             open_at(&functions, AT_FDCWD, &path, libc::O_DIRECTORY | libc::O_CLOEXEC).map_err(failed)?;
         roots.push(Directory { file, path: Some(path) });

@@ -30,7 +30,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registration {
     name: "posix",
-    summary: "System calls, one at a time, on any file system that is mounted",
+    summary: "System calls, one at a time, on any mounted file system",
     capabilities: CAPABILITIES,
     open,
 };
@@ -85,7 +85,7 @@ impl Directory {
             Error::system("posix", "cannot open the directory", errno).with("path", path.display())
         })?;
         let whole = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Error::usage("posix", "a path has a NUL").with("path", path.display()))?;
+            .map_err(|_| Error::usage("posix", "a path contains a NUL byte").with("path", path.display()))?;
         Ok(Self { fd, path: Some(whole) })
     }
 

@@ -30,9 +30,9 @@ pub(crate) fn trees_here(plan: &FsPlan) -> Vec<u32> {
 
 /// Refuses a target at which this host does not see what the first one has made.
 pub(crate) fn unseen(path: &str) -> Error {
-    Error::usage("files", "another host of the run has made a directory, and this one does not see it")
+    Error::usage("files", "another host of the run created a directory that this host does not see")
         .with("path", path)
-        .remedy("give a directory that all hosts see, or --host-targets own where each has its own")
+        .remedy("use a directory that all hosts see, or --host-targets own if each host has its own")
 }
 
 /// Whether the file system of a path keeps no marks: then the first host alone can tell what is strata's.
@@ -59,7 +59,7 @@ fn make_nodes(plan: &FsPlan, rank: u32) -> Result<(), Error> {
         let at = path_of(&path).into_owned();
         match std::fs::create_dir(&at) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed("cannot make the directory", &at)(error));
+                return Err(failed("cannot create the directory", &at)(error));
             }
             _ => {}
         }
@@ -93,9 +93,9 @@ impl Made {
                 There::Free if makes => return Err(unseen(&top)),
                 There::Free if plan.ignore_missing && plan.operation.removes() => {}
                 There::Free => {
-                    return Err(Error::usage("files", "there is no tree to change")
+                    return Err(Error::usage("files", "no tree exists to change")
                         .with("path", &top)
-                        .remedy("make one with --op tree-create,create"));
+                        .remedy("create one with --op tree-create,create"));
                 }
                 There::Foreign if !destroy_data && !keeps_no_marks(&path_of(&top)) => {
                     return Err(foreign(&top));

@@ -16,7 +16,7 @@ pub(crate) struct FileSets;
 /// Anything else.
 pub(super) fn read(made: &Value) -> Result<Vec<MadeSet>, Error> {
     serde_json::from_value(made.clone()).map_err(|error| {
-        Error::new(ErrorKind::Usage, "clean", format!("the list of file sets is none: {error}"))
+        Error::new(ErrorKind::Usage, "clean", format!("the list of file sets is not readable: {error}"))
     })
 }
 
@@ -40,7 +40,7 @@ impl Leftovers for FileSets {
                     let state = if is_store(&file.path) || is_own(file, &run_id) {
                         ""
                     } else {
-                        ": it is not there, or others' by now"
+                        ": missing, or no longer owned by this run"
                     };
                     (request.print)(&format!("  {}{state}\n", file.path))?;
                 }

@@ -28,9 +28,8 @@ pub(crate) fn note_mount(journal: &Arc<dyn Journal>, directory: &str) -> Result<
         taken: Vec::new(),
         is_mount: true,
     });
-    let sets = serde_json::to_value(&sets).map_err(|error| {
-        Error::new(ErrorKind::Run, "files", format!("the mount cannot be listed: {error}"))
-    })?;
+    let sets = serde_json::to_value(&sets)
+        .map_err(|error| Error::new(ErrorKind::Run, "files", format!("cannot record the mount: {error}")))?;
     journal.note(JOURNAL_KEY, sets)
 }
 

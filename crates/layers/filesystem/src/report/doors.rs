@@ -106,7 +106,7 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     }
     page.line(&format!("doors of {target}"), Style::Strong);
     let how = format!(
-        "{} of each door, one after the other; factors are of the library's rate, with 95%",
+        "{} of each door, one after another; factors are relative to the library's rate (95 % CI)",
         counted(turns.into(), "turn")
     );
     page.field("how", &how, Style::Plain);

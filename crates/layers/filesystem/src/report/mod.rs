@@ -38,10 +38,10 @@ impl View for Files {
         let targets: Vec<_> = plan.targets.iter().map(|target| clean(target)).collect();
         page.field("on", &targets.join(", "), Style::Plain);
         let rule = match plan.set.shape {
-            Shape::Tree if plan.set.shared_tree => "; one tree, the names of rank r are worker r's",
+            Shape::Tree if plan.set.shared_tree => "; one tree, worker r uses the names of rank r",
             Shape::Tree => "; worker r has tree r",
             Shape::Private => "; worker r has file r",
-            Shape::Shared => "; in each segment, part r is worker r's",
+            Shape::Shared => "; worker r has part r of each segment",
         };
         if let Some((door, target)) = plan.door.zip(plan.door_target.as_ref()) {
             page.field("door", &format!("{} of {}", door.name(), clean(target)), Style::Plain);
@@ -58,7 +58,7 @@ impl View for Files {
         }
         if let Some(wall) = &seen.stonewall {
             let text = format!(
-                "after {}: {} {noun}, by worker {} to {}; each went on to {}",
+                "after {}: {} {noun}, {} to {} per worker; each worker continued to {}",
                 human_ns(wall.after_ns as f64),
                 count(wall.items),
                 count(wall.items_min),
@@ -105,7 +105,7 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
     ProfileRemedy {
         part: "stat",
         against: Some(("read", 0.5)),
-        text: "store sizes in an index, or read with a buffer that is large enough",
+        text: "store sizes in an index, or use a read buffer that is large enough",
     },
     ProfileRemedy {
         part: "fsync",
@@ -119,19 +119,19 @@ const KINDS: &[Kind] = &[
         rank: 80,
         name: "page_cache",
         look: page_cache,
-        remedy: "read with --direct, with --cache drop, or with --rank-shift from another machine's memory",
+        remedy: "read with --direct, with --cache drop, or with --rank-shift data that another machine wrote",
     },
     Kind {
         rank: 150,
         name: "not_durable",
         look: not_durable,
-        remedy: "give --end-fsync, so that a file counts when it is on the storage",
+        remedy: "add --end-fsync, so that a file counts only when it is on the storage",
     },
     Kind {
         rank: 210,
         name: "store_grew",
         look: store_grew,
-        remedy: "write a number of files or bytes (without --time), or repeat the phase in the same pool",
+        remedy: "write a fixed number of files or bytes (no --time), or repeat the phase in the same pool",
     },
 ];
 
@@ -147,7 +147,7 @@ fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     let share = fetched as f64 / read as f64;
     (share < FETCHED_SHARE_MIN).then(|| {
         format!(
-            "this process had {} fetched from storage for {} read: the rest came from memory",
+            "only {} of {} read came from storage; the rest came from memory",
             human_bytes(fetched as f64),
             human_bytes(read as f64)
         )
@@ -161,7 +161,7 @@ fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
     let share = grown_bytes as f64 / evidence.bytes_of("write").max(1) as f64;
     (plan.engine == "dfs" && grown_bytes >= GROWN_BYTES_MIN && share > GROWN_SHARE_MIN).then(|| {
         format!(
-            "the store took {} from the file system while it was measured: its pages were cleared, or its blocks allocated",
+            "the store grew by {} during the measurement, which includes clearing pages or allocating blocks",
             human_bytes(grown_bytes as f64)
         )
     })
@@ -174,9 +174,6 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.phase_sync || plan.direct;
     let is_real = !matches!(plan.engine.as_str(), "null" | "dfs") && plan.door.is_none() && !plan.is_fill;
     (plan.operation == FsOp::Write && written > 0 && !is_synced && is_real).then(|| {
-        format!(
-            "{} were written to the page cache, and nothing made them durable",
-            human_bytes(written as f64)
-        )
+        format!("{} were written to the page cache and never made durable", human_bytes(written as f64))
     })
 }

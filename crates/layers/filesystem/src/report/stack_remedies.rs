@@ -8,6 +8,6 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
         return Vec::new();
     }
     vec![Remedy::told(
-        "interception, which leaves the kernel out: LD_PRELOAD=$(strata mount --print-intercept), mount with --intercept",
+        "interception, which bypasses the kernel: LD_PRELOAD=$(strata mount --print-intercept), mount with --intercept",
     )]
 }

@@ -38,7 +38,7 @@ pub(super) fn keeps(plan: &PhasePlan, all: &[&PhasePlan]) -> Option<String> {
     let made = before.filter_map(|plan| plan.of::<FsPlan>()).find(is_short)?;
     (!own.operation.makes() && own.has_guests()).then(|| {
         format!(
-            "{} makes as many files as a limit allows, and hosts that take no part in it do not know how many",
+            "{} creates as many files as its limit allows, and hosts that do not take part do not know the number",
             made.name
         )
     })

@@ -75,7 +75,7 @@ impl<C: Calls> FilesDriver<C> {
     ) -> Result<Self, Error> {
         let open = |set: &StorageSet| {
             let name = std::ffi::CString::new(set.name.as_str())
-                .map_err(|_| Error::usage("files", "the name of a set has a NUL"))?;
+                .map_err(|_| Error::usage("files", "the name of a set contains a NUL byte"))?;
             let directory = calls.open_directory(top, &name).map_err(|errno| {
                 Error::system("files", "cannot open the directory of a set", errno).with("set", &set.name)
             })?;

@@ -50,7 +50,7 @@ impl Hdf5Set {
     /// When the library is missing.
     pub(super) fn new(top: &Path, set: &StorageSet, ranks: Option<&'static Ranks>) -> Result<Self, Error> {
         let name = |text: &str| {
-            CString::new(text).map_err(|_| Error::usage("files", "the name of a dataset has a NUL"))
+            CString::new(text).map_err(|_| Error::usage("files", "the name of a dataset contains a NUL byte"))
         };
         let each = set.object_bytes / set.datasets.len().max(1) as u64;
         let datasets = set.datasets.iter().map(|dataset| {

@@ -86,12 +86,12 @@ pub(crate) fn hdf5(spec: &Spec, hosts: u32) -> Result<String, Error> {
     };
     if is_store(target) {
         return refused(
-            "libhdf5 writes files by system calls, and this target has none",
-            "use a directory, such as one where strata mount shows it, or --format raw",
+            "libhdf5 writes files by system calls, which this target does not support",
+            "use a directory, such as a mount of strata mount, or --format raw",
         );
     }
     if spec::of(spec).direct {
-        return refused("HDF5 files go through the page cache", "leave out direct, or use --format raw");
+        return refused("HDF5 files do not support direct I/O", "omit direct, or use --format raw");
     }
     // What was asked for cannot be had here: nothing was touched.
     let missing = |error: Error| {
@@ -115,7 +115,7 @@ pub(crate) fn hdf5(spec: &Spec, hosts: u32) -> Result<String, Error> {
 }
 
 /// Ways without ranks of MPI.
-const NO_RANKS: &str = "start them by Open MPI's mpirun, use a file for each process where the application has them (vpic, bd-cats: --set files=rank), one host, or --format raw";
+const NO_RANKS: &str = "start the ranks with Open MPI's mpirun, use one file per process if the application supports it (vpic, bd-cats: --set files=rank), one host, or --format raw";
 
 impl FileStorage {
     /// Looks at the target of a spec of this layer; nothing is made.
@@ -127,18 +127,18 @@ impl FileStorage {
         let own = spec::of(spec);
         let place = if is_store(target) {
             if own.direct {
-                return Err(Error::usage("plan", "files over objects have no page cache to go past")
+                return Err(Error::usage("plan", "files over objects have no page cache to bypass")
                     .with("target", target)
-                    .remedy("leave out direct"));
+                    .remedy("omit direct"));
             }
             target.parse::<dfs::Url>()?;
             None
         } else {
             let path = path_of(target).into_owned();
             if !path.is_dir() {
-                return Err(Error::usage("plan", "an application needs a directory that is there")
+                return Err(Error::usage("plan", "an application requires an existing directory")
                     .with("target", target)
-                    .remedy(format!("make one: mkdir -p {target}")));
+                    .remedy(format!("create one: mkdir -p {target}")));
             }
             Some(Root::Path(path))
         };

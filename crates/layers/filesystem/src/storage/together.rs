@@ -33,7 +33,7 @@ impl Together {
         let met = self.hosts.link.meet(MEETING, &[u64::from(ready.is_err())])?;
         ready?;
         if met.hosts != count || met.figures.first().is_none_or(|failed| failed.most > 0) {
-            let what = "another host is gone, or could not get ready; its own line says why";
+            let what = "another host ended or failed to prepare; see its own error message";
             return Err(Error::new(ErrorKind::Run, "mpi", what));
         }
         match Ranks::begun() {

@@ -53,7 +53,7 @@ fn listed(made: &Value) -> Result<Vec<MadeTree>, Error> {
         return Ok(Vec::new());
     }
     serde_json::from_value(made.clone()).map_err(|error| {
-        Error::new(ErrorKind::Usage, "clean", format!("the list of directories is none: {error}"))
+        Error::new(ErrorKind::Usage, "clean", format!("the list of directories is not readable: {error}"))
     })
 }
 
@@ -64,8 +64,9 @@ fn note(journal: &Arc<dyn Journal>, tree: &MadeTree, is_gone: bool) -> Result<()
     if !is_gone {
         all.push(tree.clone());
     }
-    let made = serde_json::to_value(&all)
-        .map_err(|error| Error::new(ErrorKind::Run, "files", format!("they cannot be listed: {error}")))?;
+    let made = serde_json::to_value(&all).map_err(|error| {
+        Error::new(ErrorKind::Run, "files", format!("cannot record the directories: {error}"))
+    })?;
     journal.note(JOURNAL_KEY, made)
 }
 
@@ -146,7 +147,7 @@ impl Tree {
         match place {
             Root::Path(path) => {
                 let top = path.join(&made.top);
-                std::fs::create_dir(&top).map_err(failed("cannot make the directory of the run", &top))?;
+                std::fs::create_dir(&top).map_err(failed("cannot create the directory of the run", &top))?;
                 *is_made = true;
                 // A file system without extended attributes keeps no mark: then its identity alone tells.
                 let _ = rustix::fs::lsetxattr(&*top, MARK, run_id.as_bytes(), XattrFlags::empty());
@@ -157,18 +158,18 @@ impl Tree {
                     let paths = std::iter::once(set.clone())
                         .chain((0..*indexes).map(|index| set.join(index.to_string())));
                     for path in paths {
-                        std::fs::create_dir(&path).map_err(failed("cannot make the directory", &path))?;
+                        std::fs::create_dir(&path).map_err(failed("cannot create the directory", &path))?;
                     }
                 }
             }
             Root::Store(store) => {
                 let top = make_in(store, Inode::ROOT, &made.top)
-                    .map_err(failed_in_store("cannot make the directory of the run", &made.top))?;
+                    .map_err(failed_in_store("cannot create the directory of the run", &made.top))?;
                 *is_made = true;
                 let marked = store.set_xattr(top.inode, MARK.as_bytes(), run_id.as_bytes(), false, false);
                 marked.map_err(failed_in_store("cannot mark the directory of the run", &made.top))?;
                 for ((name, _), indexes) in made.sets.iter().zip(&self.indexes) {
-                    let failed = failed_in_store("cannot make the directory of a set", name);
+                    let failed = failed_in_store("cannot create the directory of a set", name);
                     let set = make_in(store, top.inode, name).map_err(&failed)?;
                     for index in 0..*indexes {
                         make_in(store, set.inode, &index.to_string()).map_err(&failed)?;
@@ -224,7 +225,7 @@ fn is_own(tree: &MadeTree, top: &Path, run_id: &str) -> Result<bool, Error> {
     let metadata = match std::fs::symlink_metadata(top) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed("cannot look at the directory of the run", top)(error)),
+        Err(error) => return Err(failed("cannot stat the directory of the run", top)(error)),
     };
     if let Some(identity) = tree.identity {
         return Ok(identity == identity_of(&metadata));
@@ -289,7 +290,7 @@ fn remove_directory(directory: &Path) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-            let left = "the directory is left: it holds what this run did not make";
+            let left = "the directory is kept: it contains files that this run did not create";
             Err(Error::new(ErrorKind::Run, "files", left).with("path", directory.display()))
         }
         Err(error) => Err(failed("cannot remove the directory", directory)(error)),
@@ -299,7 +300,7 @@ fn remove_directory(directory: &Path) -> Result<bool, Error> {
 fn remove_in_store(tree: &MadeTree, store: &Arc<dyn FileSystem>, run_id: &str) -> Result<u64, Error> {
     let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
     // A store that cannot be reached may hold it still.
-    let failed = failed_in_store("cannot look at the directory of the run", &tree.top);
+    let failed = failed_in_store("cannot stat the directory of the run", &tree.top);
     let top = match root.below(tree.top.as_bytes()) {
         Err(Errno::NOENT) => return Ok(0),
         found => found.map_err(&failed)?,
@@ -321,16 +322,16 @@ fn remove_in_store(tree: &MadeTree, store: &Arc<dyn FileSystem>, run_id: &str) -
     let mut removed = 0;
     for (name, _) in &tree.sets {
         removed += remove_set(store, &top, name.as_bytes())
-            .map_err(failed_in_store("cannot remove what this run made", name))?;
+            .map_err(failed_in_store("cannot remove files of this run", name))?;
     }
     drop(top);
     match store.remove_directory(Inode::ROOT, tree.top.as_bytes()) {
         Ok(()) => Ok(removed + 1),
         Err(Errno::NOTEMPTY) => {
-            let left = "the directory is left: it holds what this run did not make";
+            let left = "the directory is kept: it contains files that this run did not create";
             Err(Error::new(ErrorKind::Run, "files", left).with("path", &tree.top))
         }
-        Err(errno) => Err(failed_in_store("cannot remove what this run made", &tree.top)(errno)),
+        Err(errno) => Err(failed_in_store("cannot remove files of this run", &tree.top)(errno)),
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) fn search(command: &str) -> Result<Searched, Error> {
         None => {
             (found.matched, found.total) = (lines, lines);
             found.doubts.push(
-                "no_count: the external script's last line is not MATCHED x/y: its lines were counted"
+                "no_count: the last line of the external script is not MATCHED x/y: its output lines were counted"
                     .to_owned(),
             );
         }
@@ -126,7 +126,9 @@ pub(super) fn refill(plan: &FsPlan, counts: &[u64], bytes: u64) -> Result<(), Er
             let made = made.and_then(|mut file| std::io::Write::write_all(&mut file, &content));
             match made {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(Error::system("resume", "cannot make a file again", error).with("path", path));
+                    return Err(
+                        Error::system("resume", "cannot create a file again", error).with("path", path)
+                    );
                 }
                 _ => {}
             }

@@ -204,8 +204,8 @@ pub(super) fn verify(config: &Config, text: &str) -> Result<(String, bool), Erro
         }
     }
     let (Some(version), Some(config_hash), Some(read)) = (version, config_hash, score_hash_read) else {
-        return Err(Error::usage("io500", "this is no result.txt of a run that ended")
-            .remedy("give the result.txt of a run whose scores are in it"));
+        return Err(Error::usage("io500", "this is not the result.txt of a finished run")
+            .remedy("use a result.txt that contains scores"));
     };
     let mut said =
         format!("version         = {version}\nconfig-hash     = {config_hash}\nscore-hash      = {read}\n\n");

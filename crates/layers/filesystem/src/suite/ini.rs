@@ -81,13 +81,13 @@ impl Config {
             match line(text) {
                 None => {
                     return Err(refused(number, format!("{:?} is neither a section nor a key", text.trim()))
-                        .remedy("write [section], or key = value, with comments behind a blank and # or ;"));
+                        .remedy("write [section] or key = value; comments start with a blank and # or ;"));
                 }
                 Some(Line::Nothing) => {}
                 Some(Line::Section(name)) => section = Some(section_at(number, name)?),
                 Some(Line::Pair(key, value)) => {
                     let Some(at) = section else {
-                        return Err(refused(number, format!("the key {key} stands outside of a section"))
+                        return Err(refused(number, format!("the key {key} is outside of a section"))
                             .remedy("write [global], or another section, before it"));
                     };
                     config.set(number, at, key, value)?;
@@ -208,7 +208,7 @@ impl Kind {
 
     fn accepted(self) -> &'static str {
         match self {
-            Self::Text => "use a text",
+            Self::Text => "use a non-empty text",
             Self::Number => "use a whole number, 0 or more",
             Self::Fraction => "use a number, 0 or more, such as 0.5",
             Self::Switch => "use TRUE or FALSE",

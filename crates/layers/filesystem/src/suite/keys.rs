@@ -53,10 +53,11 @@ const fn extended(name: &'static str, keys: &'static [Key]) -> Section {
 pub(crate) const DROP_CACHES: &str = r#"sudo -n bash -c "echo 3 > /proc/sys/vm/drop_caches""#;
 
 const API: Key =
-    key("API", Kind::Text, None, "The API to be used: POSIX; of ior-easy also POSIX --posix.odirect");
+    key("API", Kind::Text, None, "The API to be used: POSIX; for ior-easy also POSIX --posix.odirect");
 const RUN: Key = key("run", Kind::Switch, Some("TRUE"), "Run this phase");
-const COLLECTIVE: Key = key("collective", Kind::Switch, None, "Collective operation: FALSE, POSIX has none");
-const VERBOSITY: Key = key("verbosity", Kind::Number, None, "The verbosity level: 0");
+const COLLECTIVE: Key =
+    key("collective", Kind::Switch, None, "Collective operation: only FALSE, POSIX does not support it");
+const VERBOSITY: Key = key("verbosity", Kind::Number, None, "The verbosity level: only 0");
 
 const PHASE: &[Key] = &[API, RUN];
 const HARD_PHASE: &[Key] = &[API, COLLECTIVE, RUN];
@@ -67,13 +68,13 @@ const FIND: &[Key] = &[
     key("external-extra-args", Kind::Text, Some(""), "Extra arguments for the external script"),
     key("nproc", Kind::Number, None, "Threads of the search"),
     RUN,
-    key("pfind-queue-length", Kind::Number, Some("10000"), "Of pfind: the default alone"),
-    key("pfind-steal-next", Kind::Switch, Some("FALSE"), "Of pfind: FALSE alone"),
+    key("pfind-queue-length", Kind::Number, Some("10000"), "For pfind: only the default"),
+    key("pfind-steal-next", Kind::Switch, Some("FALSE"), "For pfind: only FALSE"),
     key(
         "pfind-parallelize-single-dir-access-using-hashing",
         Kind::Switch,
         Some("FALSE"),
-        "Of pfind: FALSE alone",
+        "For pfind: only FALSE",
     ),
 ];
 
@@ -102,19 +103,19 @@ pub(crate) static SECTIONS: &[Section] = &[
                 "drop-caches-cmd",
                 Kind::Text,
                 Some(DROP_CACHES),
-                "Cache purging command, invoked before each phase; where it is this one and this process may do so itself, it does",
+                "Cache purging command, invoked before each phase; strata performs the default command itself if it has the permission",
             ),
             key(
                 "io-buffers-on-gpu",
                 Kind::Switch,
                 Some("FALSE"),
-                "Allocate the I/O buffers on the GPU: FALSE alone",
+                "Allocate the I/O buffers on the GPU: only FALSE",
             ),
             key(
                 "verbosity",
                 Kind::Number,
                 Some("1"),
-                "The verbosity level; 0 leaves times out of the result file, 2 and more add details",
+                "The verbosity level; 0 omits times from the result file, 2 and above add details",
             ),
             key(
                 "scc",
@@ -126,7 +127,7 @@ pub(crate) static SECTIONS: &[Section] = &[
                 "dataPacketType",
                 Kind::Text,
                 Some("timestamp"),
-                "Data that is written: timestamp, incompressible or random; all are strata's random blocks that say whose they are",
+                "Data to write: timestamp, incompressible or random; all three write strata's random blocks, which identify their owner",
             ),
         ],
     ),
@@ -137,13 +138,13 @@ pub(crate) static SECTIONS: &[Section] = &[
                 "stonewall-time",
                 Kind::Number,
                 Some("300"),
-                "Seconds of the stonewall; a value that the rules do not have INVALIDATES RUN",
+                "Seconds of the stonewall; a value that differs from the rules INVALIDATES RUN",
             ),
             key(
                 "pause-dir",
                 Kind::Text,
                 None,
-                "Pause before a phase while in this directory lies a file with its name; INVALIDATES RUN",
+                "Pause before a phase while this directory contains a file with its name; INVALIDATES RUN",
             ),
         ],
     ),
@@ -172,7 +173,7 @@ pub(crate) static SECTIONS: &[Section] = &[
                 Some("0.0"),
                 "Waiting time of an operation relative to its runtime",
             ),
-            key("precreatePerSet", Kind::Number, None, "Files to make beforehand per set"),
+            key("precreatePerSet", Kind::Number, None, "Files to create beforehand per set"),
             key("filesPerProc", Kind::Number, None, "Files per iteration and set"),
             RUN,
             VERBOSITY,

@@ -31,9 +31,9 @@ use state::State;
 use crate::made::first_taken;
 
 const EXAMPLES: &[Example] = &[
-    Example::new("all phases for a look: the score is INVALID", "suite io500 /mnt/test --stonewall 5"),
-    Example::new("a run by the rules, as its configuration says", "suite io500 --ini config.ini --ranks 16"),
-    Example::new("go on with an interrupted run", "suite io500 --resume results/2026.11.25-10.00.00"),
+    Example::new("all phases, shortened: the score is INVALID", "suite io500 /mnt/test --stonewall 5"),
+    Example::new("a run by the rules, with a configuration file", "suite io500 --ini config.ini --ranks 16"),
+    Example::new("resume an interrupted run", "suite io500 --resume results/2026.11.25-10.00.00"),
 ];
 
 const HELP: &[(&str, Help)] = &[
@@ -57,12 +57,12 @@ fn define() -> clap::Command {
         .about("IO500: bandwidth and metadata, easy and hard, with its score, its validity and its result files")
         .arg(
             Arg::new("directory").value_name("DIR").help(
-                "Directory that is measured, in place of datadir in the configuration; the data lie in one of its own below it",
+                "Directory to measure, replaces datadir of the configuration; the data are in a new directory below it",
             ),
         )
         .args(arguments(OWN));
     clap::Command::new("suite")
-        .about("Measure by the rules of a known benchmark, and compute its score")
+        .about("Run a known benchmark by its rules and compute its score")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(io500)
@@ -84,7 +84,7 @@ fn read(path: &str) -> Result<String, Error> {
 /// Bad usage, data of others, and what could not be measured.
 fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let Some(("io500", matches)) = matches.subcommand() else {
-        return Err(Error::usage("suite", "no suite is named").remedy("name io500"));
+        return Err(Error::usage("suite", "no suite named").remedy("name io500"));
     };
     let mut spec = SuiteSpec::default();
     fill(OWN, matches, &mut spec)?;
@@ -112,7 +112,7 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     }
     if spec.directory.is_none() && spec.ini.is_none() {
         return Err(Error::usage("io500", "no directory to measure")
-            .remedy("give one, or --ini with a configuration that has datadir"));
+            .remedy("name one, or use --ini with a configuration that has datadir"));
     }
     let settings = Settings::of(&spec, config)?;
     spec.timestamp = Some(settings.timestamp.clone());
@@ -145,8 +145,8 @@ fn refuse_beside_resume(spec: &SuiteSpec) -> Result<(), Error> {
         (spec.verify.is_some(), "--verify"),
     ];
     match others.iter().find(|(is_said, _)| *is_said) {
-        Some((_, other)) => Err(Error::usage("resume", format!("{other} beside --resume"))
-            .remedy("leave it out: the run goes on as it was begun")),
+        Some((_, other)) => Err(Error::usage("resume", format!("{other} conflicts with --resume"))
+            .remedy("omit it: a resumed run keeps its original settings")),
         None => Ok(()),
     }
 }
@@ -155,7 +155,7 @@ fn refuse_beside_resume(spec: &SuiteSpec) -> Result<(), Error> {
 fn resume(results: &Path, console: &dyn Console) -> Result<u8, Error> {
     let state = State::read(results)?;
     let run = u64::from_str_radix(&state.run_id, 16)
-        .map_err(|_| Error::usage("resume", format!("{:?} is no run", state.run_id)))?;
+        .map_err(|_| Error::usage("resume", format!("{:?} is not the id of a run", state.run_id)))?;
     let mut settings = Settings::of(&state.spec, Config::parse(&state.config)?)?;
     settings.data.clone_from(&state.suite.data_directory);
     settings.results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
@@ -167,19 +167,16 @@ fn resume(results: &Path, console: &dyn Console) -> Result<u8, Error> {
 fn prepare_results(settings: &Settings, original: Option<&str>) -> Result<(), Error> {
     let results = &settings.results;
     std::fs::create_dir_all(results).map_err(|error| {
-        Error::usage("io500", format!("cannot make the result directory: {error}"))
+        Error::usage("io500", format!("cannot create the result directory: {error}"))
             .with("path", results.display())
     })?;
     if State::is_in(results) {
-        return Err(Error::usage(
-            "io500",
-            "the result directory has the state of a run that was interrupted",
-        )
-        .with("path", results.display())
-        .remedy(format!(
-            "go on with --resume {}, or give another --results",
-            label_of(results.as_os_str())
-        )));
+        return Err(Error::usage("io500", "the result directory contains the state of an interrupted run")
+            .with("path", results.display())
+            .remedy(format!(
+                "resume it with --resume {}, or use another --results",
+                label_of(results.as_os_str())
+            )));
     }
     if let Some(original) = original {
         files::write(results, "config-orig.ini", original)?;
@@ -192,8 +189,8 @@ fn refuse_taken(settings: &Settings) -> Result<(), Error> {
     let directories: Vec<String> = programme::SETS.map(|set| format!("{}/{set}", settings.data)).to_vec();
     match first_taken(&directories)? {
         None => Ok(()),
-        Some(taken) => Err(Error::new(ErrorKind::Unsafe, "safety", "there is something in the directory, and it stays as it is")
+        Some(taken) => Err(Error::new(ErrorKind::Unsafe, "safety", "the directory is not empty and was not changed")
             .with("path", taken)
-            .remedy("give another directory; what an interrupted run has left goes on with --resume, or away with strata clean")),
+            .remedy("use another directory; resume an interrupted run with --resume, or remove its files with strata clean")),
     }
 }

@@ -77,8 +77,8 @@ pub(super) static OWN: &[OptionDef<SuiteSpec>] = &[
         name: "ranks",
         short: None,
         value: "N",
-        default: "one a processor",
-        help: "Ranks of IO500, each a thread of this process: what mpiexec -n is for IO500",
+        default: "one per CPU",
+        help: "Ranks of IO500, each a thread of this process: corresponds to mpiexec -n",
         group: Group::Load,
         apply: |spec, text| {
             spec.ranks = Some(parse_u64_in("ranks", text, 1..=RANKS_MAX)? as u32);
@@ -89,8 +89,8 @@ pub(super) static OWN: &[OptionDef<SuiteSpec>] = &[
         name: "stonewall",
         short: None,
         value: "SECONDS",
-        default: "as the configuration says: 300",
-        help: "Seconds of a write phase, and at most of the random reads; other than the rules say, the score is INVALID",
+        default: "from the configuration: 300",
+        help: "Seconds of a write phase, and limit of the random reads; the score is INVALID if this differs from the rules",
         group: Group::Load,
         apply: |spec, text| {
             spec.stonewall_s = Some(parse_u64_in("stonewall", text, 1..=86_400)?);
@@ -116,33 +116,33 @@ pub(super) static OWN: &[OptionDef<SuiteSpec>] = &[
     texts!(
         "results",
         "DIR",
-        "as the configuration says: ./results/TIMESTAMP",
-        "Directory of the result files, as it is",
+        "from the configuration: ./results/TIMESTAMP",
+        "Directory of the result files, without a timestamp",
         results
     ),
     texts!(
         "timestamp",
         "TEXT",
         "the local time",
-        "Name of the directories that the configuration suffixes by a timestamp",
+        "Suffix of the directories to which the configuration adds a timestamp",
         timestamp
     ),
     OptionDef {
         name: "verbosity",
         short: None,
         value: "0-10",
-        default: "as the configuration says: 1",
-        help: "0 leaves times out of result.txt, 2 and more add details",
+        default: "from the configuration: 1",
+        help: "0 omits times from result.txt, 2 and above add details",
         group: Group::Output,
         apply: |spec, text| {
             spec.verbosity = Some(parse_u64_in("verbosity", text, 0..=10)?);
             Ok(())
         },
     },
-    texts!("resume", "DIR", "none", "Goes on with an interrupted run, by its result directory", resume),
-    switches!("dry-run", "Writes what each phase would do, and runs none", dry_run),
-    switches!("list", "Prints the configuration with its keys, their meaning and values", list),
-    switches!("list-mandatory", "The same without what the extended mode alone has", list_mandatory),
+    texts!("resume", "DIR", "none", "Resumes an interrupted run from its result directory", resume),
+    switches!("dry-run", "Prints the command of each phase and runs none", dry_run),
+    switches!("list", "Prints all keys of the configuration with their meaning and values", list),
+    switches!("list-mandatory", "Same as --list, without the keys of the extended mode", list_mandatory),
     switches!("config-hash", "Prints IO500's hash of the configuration", config_hash),
     texts!(
         "verify",

@@ -11,7 +11,7 @@ use super::settings::Settings;
 pub(super) fn left_out(def: &PhaseDef) -> SuitePhase {
     let mut entry = def.entry();
     if def.group.name().is_some() {
-        entry.invalid.push("it was left out: run = FALSE".to_owned());
+        entry.invalid.push("it was skipped: run = FALSE".to_owned());
     }
     entry
 }
@@ -21,7 +21,10 @@ pub(super) fn invalid_settings(settings: &Settings, is_dry: bool) -> Vec<String>
     let Settings { stonewall_s, rule_s, .. } = settings;
     let reasons = [
         (is_dry, "dry run: nothing was measured".to_owned()),
-        (stonewall_s != rule_s, format!("the stonewall is {stonewall_s} s, and the rules demand {rule_s} s")),
+        (
+            stonewall_s != rule_s,
+            format!("the stonewall is {stonewall_s} s, but the rules require {rule_s} s"),
+        ),
         (settings.pause.is_some(), "pause-dir is set".to_owned()),
         (settings.hard_per_directory.is_some(), "files-per-dir is set".to_owned()),
     ];
@@ -36,12 +39,16 @@ pub(super) fn check_sources(settings: &Settings) -> Result<(), Error> {
         if let Some(set) = def.set().filter(|set| !makes(set)) {
             return Err(Error::usage(
                 "io500",
-                format!("{} has nothing to work on: [{set}-write] run = FALSE", def.name),
+                format!("{} has no files to work on: [{set}-write] run = FALSE", def.name),
             )
-            .remedy(format!("give [{}] run = FALSE too, or let {set}-write run", def.name)));
+            .remedy(format!("set [{}] run = FALSE too, or enable {set}-write", def.name)));
         }
         if def.kind == Kind::Find && def.name != "find-easy" && !settings.runs("timestamp") {
-            return Err(Error::new(ErrorKind::Run, "io500", "a search has no time to compare with"));
+            return Err(Error::new(
+                ErrorKind::Run,
+                "io500",
+                "find compares with the time of the phase timestamp, which is disabled",
+            ));
         }
     }
     Ok(())
@@ -76,15 +83,15 @@ pub(super) fn judge(settings: &Settings, def: &PhaseDef, entry: &mut SuitePhase)
     let mut reasons = Vec::new();
     if def.is_walled && is_shorter(stonewall_s) {
         reasons.push(format!(
-            "the phase took {:.3} s, less than the stonewall of {stonewall_s} s: it was out of work",
+            "the phase took {:.3} s, less than the stonewall of {stonewall_s} s: it ran out of work",
             entry.seconds
         ));
     }
     if def.is_walled && is_shorter(rule_s) {
-        reasons.push(format!("the phase took {:.3} s, and the rules demand {rule_s} s", entry.seconds));
+        reasons.push(format!("the phase took {:.3} s, but the rules require {rule_s} s", entry.seconds));
     }
     if def.unit().is_some() && entry.score <= 0.0 {
-        reasons.push("its score is 0, and is in no mean".to_owned());
+        reasons.push("its score is 0 and is excluded from the mean".to_owned());
     }
     entry.invalid.extend(reasons);
 }

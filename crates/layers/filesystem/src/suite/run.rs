@@ -219,7 +219,8 @@ impl<'a> Suite<'a> {
         let path = path_of(&data).into_owned();
         let place = if path.exists() { path.as_path() } else { path.parent().unwrap_or(Path::new("/")) };
         std::fs::create_dir_all(place).map_err(|error| {
-            Error::usage("io500", format!("cannot make the directory: {error}")).with("path", place.display())
+            Error::usage("io500", format!("cannot create the directory: {error}"))
+                .with("path", place.display())
         })?;
         let directories = [data.clone(), format!("{data}/ior-easy"), format!("{data}/ior-hard")];
         if let Ok(mut held) = self.control.directories.lock() {
@@ -325,7 +326,7 @@ impl<'a> Suite<'a> {
     fn stamp(&self) -> Result<(), Error> {
         let path = programme::stamp_file(&self.settings);
         std::fs::write(path_of(&path), "")
-            .map_err(|error| Error::system("timestamp", "cannot make the file", error).with("path", path))
+            .map_err(|error| Error::system("timestamp", "cannot create the file", error).with("path", path))
     }
 
     /// Has strata's loop measure a phase; its lines in the result file.
@@ -432,8 +433,7 @@ impl<'a> Suite<'a> {
         if is_left {
             let (data, record) = (&self.settings.data, record.display());
             (self.console.tell())(format_args!(
-                "strata: left in {data}, to go on with: strata suite io500 --resume {results}\n\
-                 strata: to remove it: strata clean --yes {record}"
+                "strata: data kept in {data}; resume: strata suite io500 --resume {results}\nstrata: remove: strata clean --yes {record}"
             ));
         }
         Ok(())

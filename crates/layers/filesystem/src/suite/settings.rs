@@ -118,10 +118,10 @@ impl Settings {
         if mode == Mode::Extended && config.is_on("mdworkbench", "run") {
             return Err(Error::usage(
                 "io500",
-                "the extended mode has mdworkbench, which strata does not measure",
+                "the extended mode includes mdworkbench, which strata does not support",
             )
             .remedy(
-                "give [mdworkbench] run = FALSE, which makes the extended score INVALID, or --mode standard",
+                "set [mdworkbench] run = FALSE, which makes the extended score INVALID, or use --mode standard",
             ));
         }
         let timestamp = spec.timestamp.clone().unwrap_or_else(time::directory);
@@ -185,7 +185,7 @@ impl Settings {
         let threads = self.config.number(section, "nproc").map(|count| count.min(u64::from(u32::MAX)) as u32);
         if threads.is_some_and(|count| count == 0 || count > self.ranks) {
             let value = threads.unwrap_or_default().to_string();
-            let why = format!("use 1 to {}: there are so many ranks", self.ranks);
+            let why = format!("use 1 to {}, the number of ranks", self.ranks);
             return Err(refused(section, "nproc", &value, &why));
         }
         let external = match self.config.get(section, "external-script") {
@@ -212,20 +212,15 @@ fn check(config: &Config) -> Result<(), Error> {
         Some(value) if !accepted.contains(&value) => Err(refused(section, key, value, why)),
         _ => Ok(()),
     };
-    let posix = "strata's ranks use POSIX: give that";
+    let posix = "strata's ranks use POSIX: use POSIX";
     only("global", "api", &["POSIX"], posix)?;
-    only(
-        "global",
-        "io-buffers-on-gpu",
-        &["FALSE"],
-        "buffers are in the memory of the processor: give FALSE",
-    )?;
+    only("global", "io-buffers-on-gpu", &["FALSE"], "buffers are in host memory: use FALSE")?;
     let packets = ["timestamp", "incompressible", "random"];
     only(
         "global",
         "dataPacketType",
         &packets,
-        "use timestamp, incompressible or random: blocks are random and say whose they are",
+        "use timestamp, incompressible or random: blocks are random and identify their owner",
     )?;
     if config.number("global", "verbosity").is_some_and(|level| level > 10) {
         let value = config.get("global", "verbosity").unwrap_or_default();
@@ -244,24 +239,24 @@ fn check(config: &Config) -> Result<(), Error> {
                 name,
                 "API",
                 &["POSIX", &direct],
-                &format!("strata's ranks use POSIX: give that, or {direct}"),
+                &format!("strata's ranks use POSIX: use POSIX or {direct}"),
             )?;
         } else if has("API") {
             only(name, "API", &["POSIX"], posix)?;
         }
         if has("collective") {
-            only(name, "collective", &["FALSE"], "POSIX has no collective calls: give FALSE")?;
+            only(name, "collective", &["FALSE"], "POSIX has no collective calls: use FALSE")?;
         }
         if has("verbosity") && name != "global" {
             only(
                 name,
                 "verbosity",
                 &["0"],
-                "the text of a phase has one form: give 0, or [global] verbosity",
+                "the output of a phase has one form: use 0, or [global] verbosity",
             )?;
         }
         if has("pfind-queue-length") {
-            let own = "it is of pfind, and strata's search has one queue of directories: leave it out";
+            let own = "this is a setting of pfind; strata's find uses one queue of directories: omit it";
             only(name, "pfind-queue-length", &["10000"], own)?;
             only(name, "pfind-steal-next", &["FALSE"], own)?;
             only(name, "pfind-parallelize-single-dir-access-using-hashing", &["FALSE"], own)?;
@@ -298,22 +293,22 @@ fn easy(config: &Config) -> Result<IorEasy, Error> {
             "ior-easy",
             "transferSize",
             config.get("ior-easy", "transferSize").unwrap_or_default(),
-            "use multiples of 4096 for it and for blockSize: ior-rnd4K-easy-read reads in pieces of that",
+            "use multiples of 4096 for it and for blockSize: ior-rnd4K-easy-read reads blocks of 4096 bytes",
         ));
     }
     if easy.unique_directories && !easy.is_private {
-        return Err(refused("ior-easy", "uniqueDir", "TRUE", "give filePerProc = TRUE too, or leave it out"));
+        return Err(refused("ior-easy", "uniqueDir", "TRUE", "set filePerProc = TRUE too, or omit it"));
     }
     Ok(easy)
 }
 
 /// Refuses a script that cannot be run.
 fn check_script(section: &str, script: &str) -> Result<(), Error> {
-    let why = "give an executable file, as a path";
+    let why = "use the path of an executable file";
     let path = path_of(script);
     let is_file = Path::new(&*path).is_file();
     if !is_file || rustix::fs::access(&*path, rustix::fs::Access::EXEC_OK).is_err() {
-        let reason = if is_file { "is not executable" } else { "is no file" };
+        let reason = if is_file { "is not executable" } else { "is not a file" };
         return Err(refused(section, "external-script", script, why).with("reason", reason));
     }
     Ok(())

@@ -49,15 +49,15 @@ impl State {
         let refused = |message: String| {
             Error::usage("resume", message)
                 .with("path", path.display())
-                .remedy("give the result directory of a run that was interrupted")
+                .remedy("use the result directory of an interrupted run")
         };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| refused(format!("there is no run to go on with: {error}")))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| refused(format!("no run to resume: {error}")))?;
         let state: Self = serde_json::from_str(&text)
-            .map_err(|error| refused(format!("this is no state of a run: {error}")))?;
+            .map_err(|error| refused(format!("this is not the state of a run: {error}")))?;
         if state.version != VERSION {
             return Err(refused(format!(
-                "the state has version {}, and version {VERSION} is read",
+                "the state has version {}, but this strata reads version {VERSION}",
                 state.version
             )));
         }
@@ -71,7 +71,7 @@ impl State {
     pub(super) fn save(&mut self, directory: &Path) -> Result<(), Error> {
         self.version = VERSION;
         let text = serde_json::to_string_pretty(self).map_err(|error| {
-            Error::new(ErrorKind::Run, "io500", format!("the state cannot be written: {error}"))
+            Error::new(ErrorKind::Run, "io500", format!("cannot write the state: {error}"))
         })?;
         files::write(directory, NAME, &text)
     }
