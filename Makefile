@@ -87,7 +87,8 @@ uninstall: ## Remove what install put there
 	    $(SHARE_DIR)/man/man1/strata-*.1 $(SHARE_DIR)/bash-completion/completions/strata \
 	    $(SHARE_DIR)/zsh/site-functions/_strata $(SHARE_DIR)/fish/vendor_completions.d/strata.fish
 
-package: build ## A .deb, an .rpm, a tarball and a container image, in packages/ (KINDS="deb tar")
+package: ## A .deb, an .rpm, a tarball and a container image for glibc 2.27 or newer, in packages/ (KINDS="deb tar")
+	scripts/portable.sh $(CARGO) build --release --locked
 	scripts/package.sh $(TARGET_DIR)/release packages $(KINDS)
 
 clean: ## Remove what was built

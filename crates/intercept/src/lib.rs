@@ -22,3 +22,6 @@ mod real;
 mod report;
 mod state;
 mod views;
+
+/// Has cargo link the library again for another glibc (`scripts/portable.sh`).
+const _: Option<&str> = option_env!("STRATA_GLIBC");

@@ -411,6 +411,9 @@ fn is_choice(value: &str) -> bool {
         })
 }
 
+/// Oldest glibc that this build runs on, where `scripts/portable.sh` made it; otherwise it is that of the machine that built it.
+const GLIBC_MIN: Option<&str> = option_env!("STRATA_GLIBC");
+
 /// Version, build and versions of formats, one a line, or as JSON.
 pub(crate) fn version(as_json: bool) -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
@@ -420,13 +423,15 @@ pub(crate) fn version(as_json: bool) -> String {
             "strata_version": env!("CARGO_PKG_VERSION"),
             "build": profile,
             "target": target,
+            "glibc_min": GLIBC_MIN,
             "schema_version": report::record::SCHEMA_VERSION,
             "control_protocol_version": fleet::PROTOCOL_VERSION,
         });
         return format!("{facts:#}\n");
     }
+    let glibc = GLIBC_MIN.map_or_else(String::new, |version| format!(", glibc {version} or newer"));
     format!(
-        "strata {}\nbuild             {profile}, {}\nrecord schema     {}\ncontrol protocol  {}\n",
+        "strata {}\nbuild             {profile}, {}{glibc}\nrecord schema     {}\ncontrol protocol  {}\n",
         env!("CARGO_PKG_VERSION"),
         clean(&target),
         report::record::SCHEMA_VERSION,
