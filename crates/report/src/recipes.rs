@@ -59,7 +59,7 @@ fn words(finding: RecipeFinding) -> Cell {
 pub(crate) fn block(page: &mut Page, record: &Record, found: &RecipesRecord) {
     page.line(&format!("recipes on {}", clean(&found.target)), Style::Strong);
     let how = format!(
-        "{} of phases without and with each, next to each other",
+        "{} of adjacent phases, without and with each recipe",
         counted(found.rounds.into(), "pair")
     );
     page.field("how", &how, Style::Plain);
@@ -73,7 +73,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, found: &RecipesRecord) {
     findings(page, found);
     let not_tested = found.recipes.iter().filter(|recipe| recipe.finding == RecipeFinding::NotTested);
     for recipe in not_tested {
-        let why = recipe.reason.as_deref().unwrap_or("it was not reached");
+        let why = recipe.reason.as_deref().unwrap_or("the run ended before it");
         page.field("untested", &clean(&format!("{}: {why}", recipe.name)), Style::Plain);
     }
     let phases: Vec<(String, &PhaseRecord)> =

@@ -149,7 +149,7 @@ impl Places<'_> {
         let charts =
             if self.svg.is_some() || self.png.is_some() { chart::charts(records) } else { Vec::new() };
         if charts.is_empty() && (self.svg.is_some() || self.png.is_some()) {
-            tell("strata: report: there is nothing to draw: no operation completed");
+            tell("strata: report: no chart to draw: no operation completed");
         }
         for NamedChart { file_stem, chart, .. } in &charts {
             if let Some(directory) = self.svg {

@@ -90,7 +90,7 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
     if threads * 2 <= room {
         let more = threads * 2;
         let why = if case.is_cpu_bound {
-            "one thread is on its CPU all the time, others are free"
+            "one thread uses its CPU fully, other CPUs are free"
         } else {
             "the workers wait most of the time"
         };
@@ -101,7 +101,7 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
         ));
     }
     if found.is_empty() && case.is_cpu_bound {
-        found.push(Remedy::told("more or faster CPUs: the load uses all that this machine has"));
+        found.push(Remedy::told("more or faster CPUs: the load uses all CPUs of this machine"));
     }
     found
 }

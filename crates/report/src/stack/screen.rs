@@ -298,7 +298,7 @@ fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
     }
     for row in rows {
         if let Some(why) = &row.row.uncompared {
-            let text = format!("{} at {} is compared with nothing: {why}", row.row.layer, row.row.load);
+            let text = format!("{} at {} has no comparison: {why}", row.row.layer, row.row.load);
             page.field("note", &clean(&text), Style::Plain);
         }
     }
@@ -314,7 +314,7 @@ fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
                 if let Some(why) = &row.faster_by {
                     page.field(
                         "note",
-                        &clean(&format!("{name} is faster than what carries it: {why}")),
+                        &clean(&format!("{name} is faster than the layer below it: {why}")),
                         Style::Plain,
                     );
                 }

@@ -136,6 +136,6 @@ fn a_run_in_which_nothing_completed_says_that_there_is_nothing_to_draw() {
     assert_eq!(scratch.run(words).code, Some(1));
     let ended = scratch.run("report x.json --png images --html page.html");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "page.html\n"), "{}", ended.stderr);
-    assert_eq!(ended.stderr, "strata: report: there is nothing to draw: no operation completed\n");
-    assert!(fs::read_to_string(scratch.join("page.html")).unwrap().contains("There is nothing to draw"));
+    assert_eq!(ended.stderr, "strata: report: no chart to draw: no operation completed\n");
+    assert!(fs::read_to_string(scratch.join("page.html")).unwrap().contains("No chart to draw"));
 }

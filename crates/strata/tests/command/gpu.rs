@@ -237,7 +237,7 @@ fn cufile_that_is_not_direct() {
     let words = "media f -s 1m -b 6k --op write --memory gpu --destroy-data --count 64 -e cufile_batch -q 8";
     let unaligned = told(&scratch, words, "p2p=1");
     assert_eq!(unaligned.record["phases"][0]["observations"]["gpu"]["unaligned_requests"], 64);
-    assert!(unaligned.raised("gpu_staged").starts_with("100% of the requests were not on multiples of 4096"));
+    assert!(unaligned.raised("gpu_staged").starts_with("100% of the requests were not aligned to 4096"));
     let smaller = "media f -s 1m --op read --memory gpu --gpu-path cufile-batch -q 32";
     let ended = run(&scratch, smaller, "batch=16");
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
@@ -249,10 +249,10 @@ fn devices_that_others_use_or_that_are_held_back() {
     let scratch = Scratch::new();
     let words = "media f -s 1m -b 64k --op write --memory gpu -e psync --destroy-data --count 64";
     let disturbed = told(&scratch, words, "others=2 held=4 violations=-1");
-    assert_eq!(disturbed.raised("gpu_shared"), "2 other processes were on the GPU");
-    assert_eq!(disturbed.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap");
+    assert_eq!(disturbed.raised("gpu_shared"), "2 other processes used the GPU");
+    assert_eq!(disturbed.raised("gpu_clocks"), "the clocks of a GPU were reduced: GPU 0: power cap");
     let capped = told(&scratch, words, "violations=100000");
-    assert_eq!(capped.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap (100%)");
+    assert_eq!(capped.raised("gpu_clocks"), "the clocks of a GPU were reduced: GPU 0: power cap (100%)");
     let quiet = told(&scratch, words, "");
     ["gpu_shared", "gpu_clocks", "gpu_far"].iter().for_each(|kind| quiet.silent(kind));
 }
