@@ -58,10 +58,8 @@ fn words(finding: RecipeFinding) -> Cell {
 /// Writes the table and what follows from it.
 pub(crate) fn block(page: &mut Page, record: &Record, found: &RecipesRecord) {
     page.line(&format!("recipes on {}", clean(&found.target)), Style::Strong);
-    let how = format!(
-        "{} of adjacent phases, without and with each recipe",
-        counted(found.rounds.into(), "pair")
-    );
+    let how =
+        format!("{} of adjacent phases, without and with each recipe", counted(found.rounds.into(), "pair"));
     page.field("how", &how, Style::Plain);
     page.blank();
     let mut table = Table::new(&["recipe", "without", "with", "factor", "95%", "here it"]);

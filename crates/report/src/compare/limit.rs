@@ -86,7 +86,11 @@ impl Limit {
             self.judge_phase(phase, &mut outcome);
         }
         for alone in unmatched {
-            outcome.blind_to.push(format!("{}: this phase exists only in {}", alone.label(), alone.side.to_uppercase()));
+            outcome.blind_to.push(format!(
+                "{}: this phase exists only in {}",
+                alone.label(),
+                alone.side.to_uppercase()
+            ));
         }
         outcome
     }

@@ -45,7 +45,8 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
         page.field("note", note, Style::Plain);
     }
     for alone in &comparison.unmatched {
-        let text = format!("{} has no counterpart: it exists only in {}", alone.label(), alone.side.to_uppercase());
+        let text =
+            format!("{} has no counterpart: it exists only in {}", alone.label(), alone.side.to_uppercase());
         page.field("note", &text, Style::Doubt);
     }
     page.rule();

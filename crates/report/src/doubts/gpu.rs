@@ -52,10 +52,7 @@ fn too_little(seen: &GpuActivity) -> Option<String> {
     let direct_bytes = seen.direct_bytes.filter(|_| seen.cufile_bytes >= COUNTED_BYTES_MIN)?;
     let share = direct_bytes as f64 / seen.cufile_bytes as f64;
     (share < DIRECT_SHARE_MIN).then(|| {
-        format!(
-            "{} of the data went to the GPU directly: the rest went through host memory",
-            percent(share)
-        )
+        format!("{} of the data went to the GPU directly: the rest went through host memory", percent(share))
     })
 }
 

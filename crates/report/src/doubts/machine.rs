@@ -74,7 +74,10 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     }
     let grown = evidence.logical_cores().map_or(1.0, |cores| (cores / CORES_OF_LIMITS).max(1.0));
     if let Some(stolen) = seen.stolen_cpus.filter(|stolen| *stolen > grown * STOLEN_CPUS_MAX) {
-        return Some(format!("the hypervisor gave {} of this machine to other virtual machines", processors(stolen)));
+        return Some(format!(
+            "the hypervisor gave {} of this machine to other virtual machines",
+            processors(stolen)
+        ));
     }
     // Service threads on this machine serve this load; where they did not say what they took, others cannot be told from them.
     let is_served_here = evidence.plan.local_endpoints() > 0;
@@ -153,7 +156,6 @@ pub(super) fn frequency_scaling(evidence: &Evidence<'_>) -> Option<String> {
         .map(String::as_str)
         .filter(|governor| *governor != "performance")
         .collect();
-    (!other.is_empty()).then(|| {
-        format!("the frequency governor is {}: CPUs slow down while they wait", other.join(", "))
-    })
+    (!other.is_empty())
+        .then(|| format!("the frequency governor is {}: CPUs slow down while they wait", other.join(", ")))
 }

@@ -99,7 +99,10 @@ fn not_steady() {
         }
     };
     let told = detail("not_steady", &DRIVE, stalled(36, 40)).unwrap();
-    assert_eq!(told, "no operation completed for 400 ms within the phase", "at the end, where no figure shows it");
+    assert_eq!(
+        told, "no operation completed for 400 ms within the phase",
+        "at the end, where no figure shows it"
+    );
     assert!(detail("not_steady", &DRIVE, stalled(10, 14)).unwrap().contains("400 ms"));
     assert_eq!(detail("not_steady", &DRIVE, stalled(10, 12)), None, "5% of the phase");
     let slow = Shape { operations_per_second: 40.0, ..DRIVE };
@@ -369,10 +372,7 @@ fn cpu_throttled() {
         })
     };
     let text = told(2_000_000_000).unwrap();
-    assert!(
-        text.starts_with("the control group's quota of 0.50 CPUs was used up in 60 of 80"),
-        "{text}"
-    );
+    assert!(text.starts_with("the control group's quota of 0.50 CPUs was used up in 60 of 80"), "{text}");
     assert_eq!(told(1_000_000), None);
 }
 

@@ -81,7 +81,9 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
     if depth > 1 && !case.is_cpu_bound && depth * 4 <= DEPTH_MAX {
         let more = depth * 4;
         found.push(Remedy::option(
-            format!("more operations in flight: --depth {more}, now {depth}; the workers wait most of the time"),
+            format!(
+                "more operations in flight: --depth {more}, now {depth}; the workers wait most of the time"
+            ),
             "depth",
             more,
         ));

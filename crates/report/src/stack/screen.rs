@@ -354,7 +354,8 @@ fn reliability(rows: &[Row<'_>], steps: &[Step], warnings: usize, detail: Detail
     }
     let void = steps.iter().filter(|step| matches!(step.finding, Finding::Void(_))).count();
     let missing = rows.iter().filter(|row| row.passes.is_empty()).count();
-    let mut parts = vec![format!("{} of {} comparisons conclusive", steps.len() - unsure - void, steps.len())];
+    let mut parts =
+        vec![format!("{} of {} comparisons conclusive", steps.len() - unsure - void, steps.len())];
     if unsure > 0 {
         parts.push(format!("{unsure} inconclusive ({})", words.join(", ")));
     }

@@ -107,7 +107,11 @@ fn passes_that_differ_are_inconclusive_and_nothing_smaller_is_named_instead() {
     ]);
     let found = verdict(&record).found;
     assert_eq!((found.kind, found.layer), (StackVerdictKind::Inconclusive, None));
-    assert!(found.sentence.starts_with("engine at 4 KiB random read may be the largest loss"), "{}", found.sentence);
+    assert!(
+        found.sentence.starts_with("engine at 4 KiB random read may be the largest loss"),
+        "{}",
+        found.sentence
+    );
 }
 
 #[test]

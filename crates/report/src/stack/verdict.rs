@@ -76,7 +76,11 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     if let Some(step) = steps.iter().find(|step| may_lose_more(step, most)) {
         let row = &rows[step.row];
         let Finding::Inconclusive(_, why) = &step.finding else { unreachable!("it was looked for") };
-        let sentence = format!("{} at {} may be the largest loss, but it is inconclusive: {why}", clean(&row.row.layer), clean(&row.row.load));
+        let sentence = format!(
+            "{} at {} may be the largest loss, but it is inconclusive: {why}",
+            clean(&row.row.layer),
+            clean(&row.row.load)
+        );
         return bare(nothing(StackVerdictKind::Inconclusive, &sentence));
     }
     let Some(leader) = leader else {

@@ -201,7 +201,10 @@ fn knee_sentence(knee: &Knee, place: &str, rungs: &[&PhaseRecord]) -> String {
             beyond(knee, last)
         ),
         LadderShape::Plateau => {
-            format!("{at}; beyond it, latency grows in proportion and the rate does not grow{}", beyond(knee, last))
+            format!(
+                "{at}; beyond it, latency grows in proportion and the rate does not grow{}",
+                beyond(knee, last)
+            )
         }
         LadderShape::FallsAfterPeak => format!(
             "{at}; more load reduces the rate: the last rung reaches {} of the highest rate{}",

@@ -210,7 +210,11 @@ fn steadiness(phase: &PhaseRecord) -> String {
     if let (Some(drop), Some(at)) = (&summary.steady.drop, &summary.dropped) {
         let (before, after) = (drop.operations_per_second_before, drop.operations_per_second_after);
         let at = human_ns(at.elapsed_ns as f64);
-        return format!("{} before {at}, {} after: the results include both parts", rate(before), rate(after));
+        return format!(
+            "{} before {at}, {} after: the results include both parts",
+            rate(before),
+            rate(after)
+        );
     }
     let start = human_ns(summary.window_start_ns as f64);
     // Of a start that was faster than what follows it, the rate is told.
@@ -223,7 +227,9 @@ fn steadiness(phase: &PhaseRecord) -> String {
     };
     match (is_steady(phase), summary.window_start_ns) {
         _ if summary.steady.reason == SteadyReason::BacklogGrows => "not steady: the queue grows".to_owned(),
-        _ if summary.steady.reason == SteadyReason::HangingGrows => "not steady: more and more operations hang".to_owned(),
+        _ if summary.steady.reason == SteadyReason::HangingGrows => {
+            "not steady: more and more operations hang".to_owned()
+        }
         (true, 0) => "steady from the start".to_owned(),
         (true, _) => format!("steady after {start}, {warm_up}"),
         (false, 0) => "no steady state found; the whole run is used".to_owned(),

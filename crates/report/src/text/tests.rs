@@ -214,7 +214,8 @@ fn rates_are_served_where_nothing_piles_up() {
         ..started(asked, asked)
     };
     assert!(
-        served(unknown).starts_with("all rates up to 10.0k/s (p99 384 us); of 100k/s requested, only 60.0k/s")
+        served(unknown)
+            .starts_with("all rates up to 10.0k/s (p99 384 us); of 100k/s requested, only 60.0k/s")
     );
 }
 

@@ -75,7 +75,11 @@ fn a_rate_beside_which_ever_more_hangs_is_not_steady() {
     // A busy machine may have made the rate uneven as well: that is told first.
     let is_told = is_doubted(phase, "not_steady", "more and more operations hang");
     assert!(is_told || steady["reason"] != "hanging_grows", "{steady}: {}", phase["doubts"]);
-    assert!(["; steady from", "; steady after"].iter().all(|told| !ended.stdout.contains(told)), "{}", ended.stdout);
+    assert!(
+        ["; steady from", "; steady after"].iter().all(|told| !ended.stdout.contains(told)),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
