@@ -199,7 +199,7 @@ fn an_interrupted_run_goes_on_behind_its_last_whole_phase() {
         "{phases:#?}"
     );
     assert!(names_in(&scratch.join("data")).is_empty());
-    assert_eq!(scratch.run("suite io500 --resume results").code, Some(2), "there is left nothing to resume");
+    assert_eq!(scratch.run("suite io500 --resume results").code, Some(2), "nothing to resume");
 }
 
 /// Waits until files of this beginning hold something.
