@@ -296,7 +296,7 @@ mod tests {
             (
                 MemorySpec { gpu_path: Some(GpuPath::Staged), ..gpu },
                 Some(GpuPath::Cufile),
-                "goes by --gpu-path cufile",
+                "engine uses --gpu-path cufile",
             ),
         ];
         for (spec, forced, words) in refused {
