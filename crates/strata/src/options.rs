@@ -186,7 +186,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "URL",
         default: "the embedded store behind an engine that this run starts",
-        help: "Measure this object store in the row engine and the rows above it: engine://, s3://, rados:// or daos://",
+        help: "Measure this object store instead of the row engine: engine://, s3://, rados:// or daos://",
         group: Group::Run,
         apply: |spec, text| {
             let schemes = ["engine://", "s3://", "rados://", "daos://"];
