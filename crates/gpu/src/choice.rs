@@ -204,7 +204,7 @@ impl MemorySpec {
         let path = match (self.gpu_path, forced_path) {
             (Some(asked), Some(forced)) if asked != forced => {
                 return Err(format!(
-                    "the engine goes by --gpu-path {}: leave the option out, or choose another engine",
+                    "the engine uses --gpu-path {}: leave the option out, or choose another engine",
                     forced.name()
                 ));
             }
@@ -212,7 +212,7 @@ impl MemorySpec {
         };
         if path != GpuPath::Staged && self.gpu_staging.is_some() {
             return Err(format!(
-                "--gpu-staging is for --gpu-path staged: {} goes through no memory of the load's",
+                "--gpu-staging is for --gpu-path staged: {} uses no staging memory",
                 path.name()
             ));
         }
@@ -296,7 +296,7 @@ mod tests {
             (
                 MemorySpec { gpu_path: Some(GpuPath::Staged), ..gpu },
                 Some(GpuPath::Cufile),
-                "goes by --gpu-path cufile",
+                "engine uses --gpu-path cufile",
             ),
         ];
         for (spec, forced, words) in refused {

@@ -81,11 +81,11 @@ impl ContentKernels {
         let stream = Stream::new(context)?;
         let api = context.api;
         let text = CString::new(KERNELS)
-            .map_err(|_| Error::new(ErrorKind::Run, "gpu", "the text of the kernels holds a zero byte"))?;
+            .map_err(|_| Error::new(ErrorKind::Run, "gpu", "the text of the kernels contains a zero byte"))?;
         let mut module = std::ptr::null_mut();
         // SAFETY: a place for the handle, and text that ends with a zero.
         let code = unsafe { (api.cuModuleLoadData)(&raw mut module, text.as_ptr().cast::<c_void>()) };
-        api.check(code, "the driver does not take the kernels that make and check content")?;
+        api.check(code, "the driver rejected the kernels that make and check content")?;
         let mut kernels =
             Self { module, function: std::ptr::null_mut(), context: Arc::clone(context), stream, found: 0 };
         // SAFETY: places for a handle and an address, the name of a function of the module.
@@ -94,7 +94,7 @@ impl ContentKernels {
                 (api.cuModuleGetFunction)(&raw mut kernels.function, module, c"strata_content".as_ptr());
             api.check(code, "the kernels lack a function")?;
             let code = (api.cuMemAlloc_v2)(&raw mut kernels.found, size_of::<u64>());
-            api.check(code, "cannot take memory of the device")?;
+            api.check(code, "cannot allocate memory of the device")?;
         }
         Ok(kernels)
     }

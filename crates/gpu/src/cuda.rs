@@ -93,7 +93,7 @@ impl Api {
     pub(crate) fn ready() -> Result<&'static Self, Error> {
         let api = Self::get()?;
         // SAFETY: no argument but flags, which must be 0. May be called more than once.
-        api.check(unsafe { (api.cuInit)(0) }, "the driver of the GPU does not start")?;
+        api.check(unsafe { (api.cuInit)(0) }, "cannot start the driver of the GPU")?;
         Ok(api)
     }
 
@@ -126,16 +126,16 @@ impl Api {
 fn remedy(code: c_int) -> Option<&'static str> {
     Some(match code {
         2 => {
-            "use a smaller block size, queue depth or number of threads, or end what else uses the device (nvidia-smi)"
+            "use a smaller block size, queue depth or number of threads, or stop other processes on the device (nvidia-smi)"
         }
-        3 | 100 => "see whether nvidia-smi lists a device, and whether this process may open /dev/nvidia*",
-        34 => "the library is a stub for linking: take its folder out of LD_LIBRARY_PATH",
-        46 => "another process has the device for itself, or its compute mode forbids it: nvidia-smi -c 0",
+        3 | 100 => "check that nvidia-smi lists a device, and that this process may open /dev/nvidia*",
+        34 => "the library is a stub for linking: remove its folder from LD_LIBRARY_PATH",
+        46 => "another process uses the device exclusively, or its compute mode forbids it: nvidia-smi -c 0",
         712 => "the buffers are registered already: do not give the same memory to two devices",
         719 | 700 | 710 => "the device has failed: see the kernel's log (dmesg) for its Xid",
         802 => "the system's fabric manager is not ready: see nvidia-fabricmanager",
         803 => {
-            "the driver in the kernel and the library are of different versions: restart, or install them anew"
+            "the driver in the kernel and the library are of different versions: restart, or reinstall them"
         }
         _ => return None,
     })

@@ -113,12 +113,12 @@ impl CuFile {
         // SAFETY: no argument.
         let status = unsafe { (api.cuFileDriverOpen)() };
         if status.code != codes::ALREADY_OPEN {
-            check(status, "the driver of GPUDirect Storage does not open")?;
+            check(status, "cannot open the driver of GPUDirect Storage")?;
         }
         let mut properties = Properties::default();
         // SAFETY: a place for the properties with room for more than the header of today says.
         let status = unsafe { (api.cuFileDriverGetProperties)(&raw mut properties) };
-        check(status, "cannot ask GPUDirect Storage")?;
+        check(status, "cannot read the properties of GPUDirect Storage")?;
         Ok(OPEN.get_or_init(|| Self { api, properties }))
     }
 
@@ -142,7 +142,7 @@ impl CuFile {
         let mut handle = std::ptr::null_mut();
         // SAFETY: places for the handle and of the description, which the library copies.
         let status = unsafe { (self.api.cuFileHandleRegister)(&raw mut handle, &raw mut description) };
-        check(status, "GPUDirect Storage does not take the file")?;
+        check(status, "GPUDirect Storage rejected the file")?;
         Ok(RegisteredFile { api: self.api, handle })
     }
 
@@ -180,7 +180,7 @@ impl CuFile {
         for (base, bytes) in regions {
             // SAFETY: memory of the device that stays as long as the buffers, which the result keeps.
             let status = unsafe { (self.api.cuFileBufRegister)(base as *const c_void, bytes, 0) };
-            check(status, "GPUDirect Storage does not take the buffers")
+            check(status, "GPUDirect Storage rejected the buffers")
                 .map_err(|error| error.with("bytes", bytes))?;
             registered.regions.push(base);
         }

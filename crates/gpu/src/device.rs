@@ -83,7 +83,7 @@ pub(crate) fn can_access_peer(from: u32, to: u32) -> Result<bool, Error> {
     let mut can = 0;
     // SAFETY: a place for the answer.
     let code = unsafe { (api.cuDeviceCanAccessPeer)(&raw mut can, from, to) };
-    api.check(code, "cannot ask whether devices reach each other").map(|()| can != 0)
+    api.check(code, "cannot read whether devices reach each other").map(|()| can != 0)
 }
 
 fn handle_of(api: &Api, number: c_int) -> Result<c_int, Error> {
@@ -182,8 +182,8 @@ fn least_used(devices: &[&Device], worker: u32, workers: &BTreeMap<u32, usize>) 
 
 fn choose<'a>(all: &'a [Device], numbers: &[u32]) -> Result<Vec<&'a Device>, Error> {
     if all.is_empty() {
-        return Err(Error::new(ErrorKind::Unsupported, "gpu", "there is no GPU")
-            .remedy("see whether nvidia-smi lists one, and CUDA_VISIBLE_DEVICES; or leave out --memory"));
+        return Err(Error::new(ErrorKind::Unsupported, "gpu", "no GPU found")
+            .remedy("check nvidia-smi and CUDA_VISIBLE_DEVICES, or leave out --memory"));
     }
     if numbers.is_empty() {
         return Ok(all.iter().collect());
@@ -191,7 +191,7 @@ fn choose<'a>(all: &'a [Device], numbers: &[u32]) -> Result<Vec<&'a Device>, Err
     let find = |number: &u32| {
         all.iter().find(|device| device.number == *number).ok_or_else(|| {
             let there: Vec<_> = all.iter().map(|device| device.number.to_string()).collect();
-            Error::usage("gpu", format!("there is no GPU {number}"))
+            Error::usage("gpu", format!("GPU {number} does not exist"))
                 .remedy(format!("use one of {}", there.join(", ")))
         })
     };
@@ -347,7 +347,7 @@ mod tests {
         let error = numbers(&[3]).expect_err("there is none");
         assert_eq!(
             (error.exit_code(), error.to_string()),
-            (2, "gpu: there is no GPU 3; use one of 0, 1, 2".into())
+            (2, "gpu: GPU 3 does not exist; use one of 0, 1, 2".into())
         );
         assert_eq!(choose(&[], &[]).expect_err("none").exit_code(), 1);
     }

@@ -44,7 +44,7 @@ impl DeviceBuffers {
         let code = unsafe { (context.api.cuMemAlloc_v2)(&raw mut taken, bytes) };
         context
             .api
-            .check(code, "cannot take memory of the device")
+            .check(code, "cannot allocate memory of the device")
             .map_err(|error| error.with("device", context.number()).with("bytes", bytes))?;
         let base = taken.next_multiple_of(ALIGNMENT_BYTES as u64);
         Ok(Self { context: Arc::clone(context), taken, base, slot_bytes, slots })
@@ -170,7 +170,7 @@ impl Stream {
         let mut handle = std::ptr::null_mut();
         // SAFETY: a place for the handle.
         let code = unsafe { (context.api.cuStreamCreate)(&raw mut handle, STREAM_NON_BLOCKING) };
-        context.api.check(code, "cannot make a stream of the device")?;
+        context.api.check(code, "cannot create a stream of the device")?;
         Ok(Self { context: Arc::clone(context), handle })
     }
 
@@ -242,7 +242,7 @@ impl Stream {
     pub unsafe fn fill(&mut self, to: u64, value: u8, bytes: usize) -> Result<(), Error> {
         // SAFETY: by the caller's promise.
         let code = unsafe { (self.api().cuMemsetD8Async)(to, value, bytes, self.handle) };
-        self.check(code, "memory of the device cannot be set")
+        self.check(code, "cannot set memory of the device")
     }
 
     /// Waits for all that was begun.
@@ -303,7 +303,7 @@ impl Stream {
                 std::ptr::null_mut(),
             )
         };
-        self.check(code, "a kernel does not start")
+        self.check(code, "cannot start a kernel")
     }
 }
 
@@ -332,7 +332,7 @@ impl Event {
         let mut handle = std::ptr::null_mut();
         // SAFETY: a place for the handle.
         let code = unsafe { (context.api.cuEventCreate)(&raw mut handle, EVENT_DISABLE_TIMING) };
-        context.api.check(code, "cannot make an event of the device")?;
+        context.api.check(code, "cannot create an event of the device")?;
         Ok(Self { context: Arc::clone(context), handle })
     }
 
@@ -341,7 +341,7 @@ impl Event {
     pub(crate) fn record(&mut self, stream: &mut Stream) -> Result<(), Error> {
         // SAFETY: an event and a stream of ours.
         let code = unsafe { (stream.api().cuEventRecord)(self.handle, stream.handle) };
-        stream.check(code, "cannot note an event of the device")
+        stream.check(code, "cannot record an event of the device")
     }
 
     /// Whether that is done.

@@ -22,7 +22,7 @@ const INSUFFICIENT_SIZE: c_int = 7;
 
 /// Policies that hold clocks back and are faults (nvml.h, `nvmlPerfPolicyType_t`): not those of a device that has nothing to do, nor clocks that the user has set.
 const POLICIES: [(c_uint, &str); 4] =
-    [(0, "power cap"), (1, "temperature"), (3, "limit of the board"), (5, "reliability")];
+    [(0, "power cap"), (1, "temperature"), (3, "board limit"), (5, "reliability")];
 /// Reasons for lower clocks now, of devices that do not add up times (nvml.h, `nvmlClocksEventReason*`).
 const REASONS: [(u64, &str); 6] = [
     (0x0000_0004, "power cap"),
@@ -30,7 +30,7 @@ const REASONS: [(u64, &str); 6] = [
     (0x0000_0020, "temperature (software)"),
     (0x0000_0040, "temperature (hardware)"),
     (0x0000_0080, "power brake"),
-    (0x0000_0010, "held to another device's"),
+    (0x0000_0010, "tied to the clocks of another device"),
 ];
 /// Least part of a phase that is told.
 const SHARE_MIN: f64 = 0.01;

@@ -79,7 +79,7 @@ fn choose(mode: LiveMode, place: Surroundings) -> Result<(Drawing, Option<&'stat
         LiveMode::None => Ok((Drawing::Nothing, None)),
         LiveMode::Auto | LiveMode::Line => Ok((line, None)),
         LiveMode::Full if place.can_draw && place.rows_on_terminal => Err(LiveError::new(
-            "the full-screen view and CSV rows on standard output share one terminal: send the rows to a file".to_owned(),
+            "the full-screen view and CSV rows on standard output would share one terminal: write the rows to a file".to_owned(),
         )),
         LiveMode::Full if !place.can_draw => {
             Ok((line, Some("the full-screen view needs a terminal on standard error; showing plain lines")))
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(choose(LiveMode::Auto, shared), Ok((Drawing::Nothing, None)));
         assert_eq!(
             choose(LiveMode::Full, shared).unwrap_err().to_string(),
-            "the full-screen view and CSV rows on standard output share one terminal: send the rows to a file"
+            "the full-screen view and CSV rows on standard output would share one terminal: write the rows to a file"
         );
     }
 

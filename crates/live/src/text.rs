@@ -148,7 +148,7 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     pieces.push(piece(6, format!("err {}", snapshot.errors)));
     if let Some(waiting) = &snapshot.waiting {
         let (waited, grace) = (elapsed(waiting.waited_ns), total(waiting.grace_ns as f64 / 1e9));
-        let text = format!("waits for {} in flight ({waited} of {grace} at most)", waiting.operations);
+        let text = format!("waiting for {} in flight ({waited} of at most {grace})", waiting.operations);
         pieces.push(piece(7, text));
     }
     if !snapshot.hosts.is_empty() {

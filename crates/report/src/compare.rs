@@ -310,7 +310,7 @@ pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> R
         let pairs = a.records.len().min(b.records.len());
         a.records.truncate(pairs);
         b.records.truncate(pairs);
-        notes.push("a run without its partner is left out".to_owned());
+        notes.push("a run without a counterpart is ignored".to_owned());
     }
     let method = match (a.records.len(), b.records.len()) {
         (1, 1) => Method::SingleRuns,
@@ -368,7 +368,7 @@ fn once_each(operand: &mut Operand) -> Option<String> {
     let dropped = before - operand.records.len();
     (dropped > 0).then(|| {
         let records = counted(dropped as u64, "record");
-        format!("{}: {records} of a run that is there already: left out", clean(&operand.label))
+        format!("{}: ignored {records} of runs that this side already has", clean(&operand.label))
     })
 }
 
@@ -380,7 +380,7 @@ fn side(operand: &Operand) -> Side {
         failure: match (&record.failure, record.status) {
             (Some(failure), _) => Some(failure.clone()),
             (None, Status::Complete) => None,
-            (None, _) => Some("did not come to its end".to_owned()),
+            (None, _) => Some("the run did not finish".to_owned()),
         },
     };
     Side { label: operand.label.clone(), records: operand.records.iter().map(name).collect() }
@@ -398,17 +398,17 @@ fn notes_on(a: &Operand, b: &Operand, method: Method) -> Vec<String> {
     }
     if method == Method::SingleRuns {
         notes.push(
-            "one run each: what differs from run to run is not in these intervals; --repeat 6 sees it"
+            "one run each: the intervals do not include variation from run to run; --repeat 6 measures it"
                 .to_owned(),
         );
     } else if a.records.len().min(b.records.len()) < 3 {
         notes.push(
-            "fewer than 3 repeats on a side: the intervals are wide because little is known".to_owned(),
+            "fewer than 3 repeats on a side: the intervals are wide because there is little data".to_owned(),
         );
     }
     if method == Method::Repeats {
         notes.push(
-            "A and B were not run in turns: what changed between them, whatever it was, is in the difference"
+            "A and B were not run in turns: the difference includes everything that changed between the two series"
                 .to_owned(),
         );
     }

@@ -21,7 +21,7 @@ use crate::view::{self, View};
 const TOOL_SHARE_MAX: f64 = 0.25;
 /// Time from which on a phase that is too short is not helped by the usual advice, nanoseconds.
 const LONG_NS: u64 = 10_000_000_000;
-const LONGER_STILL: &str = "run several times as long, or with more in flight (-t, -q): too few operations complete for these figures";
+const LONGER_STILL: &str = "run several times longer, or with more operations in flight (-t, -q): too few operations complete for these results";
 
 /// All that doubts are told from.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ pub const LOOPBACK: Kind = Kind {
     rank: 250,
     name: "loopback",
     look: |_| None,
-    remedy: "to measure a link, run the engine on another machine; for strata and the kernel alone, this is it",
+    remedy: "run the engine on another machine to measure a link; loopback shows software overhead only",
 };
 
 /// Kinds that phases of any layer may raise.
@@ -156,31 +156,31 @@ const KINDS: &[Kind] = &[
         rank: 30,
         name: "not_steady",
         look: rate::not_steady,
-        remedy: "run longer; write a drive over twice first; look at the series in the record for what changes",
+        remedy: "run longer; for a drive, overwrite it twice first; see the series in the record for what changes",
     },
     Kind {
         rank: 40,
         name: "rate_dropped",
         look: rate::rate_dropped,
-        remedy: "use up the cache first (a pass over more than was done by then, or --warmup DURATION), or move less",
+        remedy: "fill the cache first (a pass over more than was done by then, or --warmup DURATION), or move less data",
     },
     Kind {
         rank: 50,
         name: "unfinished_operations",
         look: rate::unfinished_operations,
-        remedy: "find out what hangs (`dmesg`, the target's own log); figures with >= are lower bounds",
+        remedy: "find out what hangs (`dmesg`, the target's log); values with >= are lower bounds",
     },
     Kind {
         rank: 182,
         name: "gpu_staged",
         look: gpu::staged,
-        remedy: "load nvidia-fs, and use a file system and drive that it knows (see `gdscheck -p`), or a staged path",
+        remedy: "load nvidia-fs, and use a file system and drive that it supports (see `gdscheck -p`), or use --gpu-path staged",
     },
     Kind {
         rank: 184,
         name: "gpu_far",
         look: gpu::far,
-        remedy: "bind workers to processors near their GPU (see `nvidia-smi topo -m`), or name GPUs that are nearer",
+        remedy: "bind workers to CPUs near their GPU (see `nvidia-smi topo -m`), or choose GPUs that are nearer",
     },
     Kind {
         rank: 186,
@@ -192,7 +192,7 @@ const KINDS: &[Kind] = &[
         rank: 188,
         name: "gpu_shared",
         look: gpu::shared,
-        remedy: "end what else uses the device (see `nvidia-smi`), or name another",
+        remedy: "stop the other processes on the device (see `nvidia-smi`), or choose another device",
     },
     Kind {
         rank: 230,
@@ -204,19 +204,19 @@ const KINDS: &[Kind] = &[
         rank: 320,
         name: "all_processors_busy",
         look: machine::all_processors_busy,
-        remedy: "use fewer threads than processors; if the load needs more, this machine is too small to drive it",
+        remedy: "use fewer threads than CPUs; if the load needs more, this machine is too small to generate it",
     },
     Kind {
         rank: 330,
         name: "other_load",
         look: machine::other_load,
-        remedy: "stop what else runs on this machine, or on its host (see `top`), and measure again",
+        remedy: "stop other processes on this machine (see `top`) and other load on its host, then measure again",
     },
     Kind {
         rank: 350,
         name: "generator_late",
         look: rate::generator_late,
-        remedy: "leave processors free for strata (fewer threads, --cores, less other load), or ask for a lower --rate",
+        remedy: "leave CPUs free for strata (fewer threads, --cores, less other load), or ask for a lower --rate",
     },
     Kind {
         rank: 360,
@@ -228,13 +228,13 @@ const KINDS: &[Kind] = &[
         rank: 370,
         name: "clock",
         look: machine::clock,
-        remedy: "look whether the host sleeps or migrates; times are off by this much",
+        remedy: "check whether the host sleeps or migrates; all times are wrong by this much",
     },
     Kind {
         rank: 380,
         name: "frequency_scaling",
         look: machine::frequency_scaling,
-        remedy: "choose the governor `performance` (cpupower frequency-set -g performance) and measure again",
+        remedy: "set the governor `performance` (cpupower frequency-set -g performance) and measure again",
     },
 ];
 

@@ -126,7 +126,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, answer: &PresetRecord) {
     page.table(&table);
     page.blank();
     for figure in answer.figures.iter().filter(|figure| figure.value.is_none()) {
-        let why = figure.reason.as_deref().unwrap_or("it was not reached");
+        let why = figure.reason.as_deref().unwrap_or("the run ended before it");
         page.field("missing", &clean(&format!("{}: {why}", figure.key)), Style::Plain);
     }
     answer.verdict.iter().for_each(|line| page.field("verdict", &clean(line), Style::Strong));

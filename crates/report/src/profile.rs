@@ -29,7 +29,7 @@ impl ProfileRemedy {
     pub const OPEN_CONTAINER: Self = Self {
         part: "open-container",
         against: None,
-        text: "open the container in one process and hand its handle to the others",
+        text: "open the container in one process and pass its handle to the others",
     };
     /// The same.
     pub const LIST: Self =
@@ -78,9 +78,9 @@ pub fn titled(page: &mut Page, name: &str, phase: &PhaseRecord) {
 /// Why latencies overlap.
 fn shared_words(load: &LoadPlan) -> &'static str {
     if load.arrivals.is_some() {
-        "latencies count from when calls were due: the time in flight is shared by their latencies"
+        "latencies count from when calls were due: the time in flight is divided in proportion to them"
     } else {
-        "several calls in flight: their time is shared by their latencies"
+        "several calls in flight: their time is divided in proportion to their latencies"
     }
 }
 

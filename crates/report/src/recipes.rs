@@ -58,10 +58,8 @@ fn words(finding: RecipeFinding) -> Cell {
 /// Writes the table and what follows from it.
 pub(crate) fn block(page: &mut Page, record: &Record, found: &RecipesRecord) {
     page.line(&format!("recipes on {}", clean(&found.target)), Style::Strong);
-    let how = format!(
-        "{} of phases without and with each, next to each other",
-        counted(found.rounds.into(), "pair")
-    );
+    let how =
+        format!("{} of adjacent phases, without and with each recipe", counted(found.rounds.into(), "pair"));
     page.field("how", &how, Style::Plain);
     page.blank();
     let mut table = Table::new(&["recipe", "without", "with", "factor", "95%", "here it"]);
@@ -73,7 +71,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, found: &RecipesRecord) {
     findings(page, found);
     let not_tested = found.recipes.iter().filter(|recipe| recipe.finding == RecipeFinding::NotTested);
     for recipe in not_tested {
-        let why = recipe.reason.as_deref().unwrap_or("it was not reached");
+        let why = recipe.reason.as_deref().unwrap_or("the run ended before it");
         page.field("untested", &clean(&format!("{}: {why}", recipe.name)), Style::Plain);
     }
     let phases: Vec<(String, &PhaseRecord)> =

@@ -30,7 +30,7 @@ pub(crate) fn hosts(page: &mut Page, phase: &PhaseRecord, hosts: &[HostRecord]) 
     if let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) {
         let error = hosts.iter().filter_map(|host| host.clock_error_ns).max().unwrap_or(0);
         let text = format!(
-            "hosts began within {} of each other (their clocks are known to {})",
+            "hosts began within {} of each other (clock uncertainty {})",
             units::human_ns((last - first) as f64),
             units::human_ns(error as f64)
         );

@@ -35,7 +35,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, suite: &SuiteRecord) {
     // Those of phases that another record has, or that strata's loop did not measure.
     for phase in suite.phases.iter().filter(|phase| phase.phase.is_none()) {
         for doubt in &phase.doubts {
-            page.field("doubt", &clean(&format!("{} ({})", doubt, phase.name)), Style::Doubt);
+            page.field("warning", &clean(&format!("{} ({})", doubt, phase.name)), Style::Doubt);
         }
     }
 }

@@ -139,7 +139,7 @@ fn fills(record: &Record) -> impl Iterator<Item = usize> + '_ {
 
 fn header(page: &mut Page, record: &Record) {
     let status = match record.status {
-        Status::Running => ", still running or killed: what follows was done until then",
+        Status::Running => ", still running or killed: results until then",
         Status::Complete => "",
         Status::Partial => ", partial",
     };
@@ -213,12 +213,12 @@ fn target_words(target: &TargetPlan, place: Option<&TargetEnvironment>) -> Strin
     let size = human_bytes(target.size_bytes as f64);
     let path = clean(&target.path);
     let range = match target.kind {
-        TargetKind::Null => return format!("{path} nothing at all: strata itself is measured"),
-        TargetKind::Memory => return format!("{path} {size} of each worker's own memory"),
+        TargetKind::Null => return format!("{path} no storage: measures strata's own overhead"),
+        TargetKind::Memory => return format!("{path} {size} of memory per worker"),
         TargetKind::Name => return format!("{path}, a name"),
         TargetKind::CharacterDevice => return format!("{path}, a character device"),
         TargetKind::File | TargetKind::BlockDevice | TargetKind::Image if target.offset_bytes > 0 => {
-            format!("{size} from {} on", human_bytes(target.offset_bytes as f64))
+            format!("{size} from offset {}", human_bytes(target.offset_bytes as f64))
         }
         TargetKind::File | TargetKind::BlockDevice | TargetKind::Image => size,
     };
@@ -264,10 +264,10 @@ pub(crate) fn doubts_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
         let place = match found.len() {
             1 => format!(" ({})", labels[0]),
             count if count == phases.len() && alike => " (everywhere)".to_owned(),
-            count if count == phases.len() => format!(" (everywhere; this is {})", clean(first_label)),
+            count if count == phases.len() => format!(" (everywhere; shown: {})", clean(first_label)),
             _ if alike => format!(" ({})", labels.join("; ")),
             _ if labels.len() == 1 => format!(" ({})", labels[0]),
-            _ => format!(" (this is {}; also {})", labels[0], labels[1..].join("; ")),
+            _ => format!(" (shown: {}; also {})", labels[0], labels[1..].join("; ")),
         };
         doubt_lines(page, kind, &format!("{}{place}", first.detail), &first.remedy);
     }
@@ -296,7 +296,7 @@ fn labels_of<'a>(phases: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 fn doubt_lines(page: &mut Page, kind: &str, detail: &str, remedy: &str) {
-    page.field("doubt", &format!("{}: {}", clean(kind), clean(detail)), Style::Doubt);
+    page.field("warning", &format!("{}: {}", clean(kind), clean(detail)), Style::Doubt);
     page.field("", &format!("try: {}", clean(remedy)), Style::Plain);
 }
 
@@ -337,7 +337,7 @@ fn tool_words(cost: &ToolCost, peak_rss_bytes: u64) -> String {
         ClockSource::Monotonic => "kernel clock",
     };
     format!(
-        "{} an operation on the null driver; clock {} a read ({source}, drift {:.0} ppm); {} of memory",
+        "{} per operation on the null driver; {} per clock read ({source}, drift {:.0} ppm); {} of memory",
         human_ns(cost.null_ns_per_operation),
         human_ns(cost.clock_read_ns),
         // Adding zero turns a rounded -0 into 0.

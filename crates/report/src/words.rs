@@ -22,7 +22,7 @@ pub fn factor(value: f64) -> String {
 /// A processor count: two digits are all that the kernel's accounting is worth.
 #[must_use]
 pub fn processors(count: f64) -> String {
-    format!("{count:.2} {}", if count == 1.0 { "processor" } else { "processors" })
+    format!("{count:.2} {}", if count == 1.0 { "CPU" } else { "CPUs" })
 }
 
 /// Everything about the load that is not its operations: `4 threads x depth 32, io_uring, direct`.

@@ -114,10 +114,10 @@ impl Places<'_> {
     /// Refuses places that cannot be meant, before anything is read or written.
     fn check(&self, words: &[&String]) -> Result<(), Error> {
         if words.iter().filter(|word| *word == &"-").count() > 1 {
-            return Err(Error::usage("report", "standard input (-) can be read once only"));
+            return Err(Error::usage("report", "standard input (-) can be read only once"));
         }
         if self.csv && self.html_to_stdout() {
-            return Err(Error::usage("report", "--csv and --html - both want standard output")
+            return Err(Error::usage("report", "--csv and --html - both write to standard output")
                 .remedy("give --html a file"));
         }
         for (option, directory) in [("--svg", self.svg), ("--png", self.png)] {
@@ -125,9 +125,9 @@ impl Places<'_> {
             if directory == Path::new("-") {
                 return Err(Error::usage(
                     "report",
-                    format!("{option} writes one file a chart: it takes a directory, not -"),
+                    format!("{option} writes one file per chart: it requires a directory, not -"),
                 )
-                .remedy("--html - writes all of them to standard output"));
+                .remedy("--html - writes all charts to standard output"));
             }
             made_outside_dev(directory).and_then(|()| fs::create_dir_all(directory)).map_err(|error| {
                 Error::usage("report", format!("{option}: cannot make the directory: {error}"))
@@ -149,7 +149,7 @@ impl Places<'_> {
         let charts =
             if self.svg.is_some() || self.png.is_some() { chart::charts(records) } else { Vec::new() };
         if charts.is_empty() && (self.svg.is_some() || self.png.is_some()) {
-            tell("strata: report: there is nothing to draw: no operation completed");
+            tell("strata: report: no chart to draw: no operation completed");
         }
         for NamedChart { file_stem, chart, .. } in &charts {
             if let Some(directory) = self.svg {
@@ -174,9 +174,9 @@ impl Places<'_> {
 fn write_chart(path: &Path, content: &[u8], sources: &[PathBuf]) -> Result<(), Error> {
     let is_device = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
     if is_device || sources.contains(&place(path)) {
-        return Err(Error::usage("report", "this is a record that is read, or a block device")
+        return Err(Error::usage("report", "this is an input record or a block device")
             .with("path", path.display())
-            .remedy("give a file of its own"));
+            .remedy("give another file"));
     }
     write_whole(path, content).map_err(|error| refused_place(path, error))
 }

@@ -18,12 +18,12 @@ pub(crate) fn command() -> Command {
     let file =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
     Command::new("clean")
-        .about("Remove what a run made, files or objects, and left; shows it, and removes it with --yes")
+        .about("List files and objects that runs left behind; --yes removes them")
         .arg(Arg::new("runs").value_name("RECORD|MANIFEST").num_args(0..).help(
-            "Records (--json) or manifests of runs; none: the manifests of all runs of this user that were killed here",
+            "Records (--json) or manifests of runs; none: the manifests of all killed runs of this user on this machine",
         ))
-        .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove it"))
-        .arg(file("token-file", "engine: file with the secret that engines beyond loopback demand"))
+        .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove what is listed"))
+        .arg(file("token-file", "engine: file with the secret that engines beyond loopback require"))
         .arg(file("s3-key-file", "s3: file with the access key and the secret key"))
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let named: Vec<String> = matches.get_many::<String>("runs").into_iter().flatten().cloned().collect();
     let runs = find(&named)?;
     if runs.is_empty() {
-        return print("nothing is left: there is no manifest of a run that was killed\n").map(|()| 0);
+        return print("nothing is left: no manifest of a killed run exists\n").map(|()| 0);
     }
     let removes = matches.get_flag("yes");
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -60,7 +60,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
         }
     }
     if !removes {
-        print("nothing was removed: --yes removes it\n")?;
+        print("nothing was removed: use --yes to remove it\n")?;
     }
     Ok(u8::from(failures > 0))
 }
@@ -77,7 +77,7 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
                 read => read?,
             };
             if listing.process.as_ref().is_some_and(|process| process.is_alive()) {
-                print(&format!("run {}: it is under way, and is left alone\n", listing.run_id))?;
+                print(&format!("run {}: still running, skipped\n", listing.run_id))?;
             } else {
                 runs.push(Run { listing, manifest: Some(path), name });
             }
@@ -90,9 +90,9 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
     }
     let mut processes = runs.iter().filter_map(|run| run.listing.process.as_ref());
     match processes.find(|process| process.is_alive()) {
-        Some(process) => Err(Error::new(ErrorKind::Unsafe, "clean", "the run is under way")
+        Some(process) => Err(Error::new(ErrorKind::Unsafe, "clean", "the run is still running")
             .with("process", process.number)
-            .remedy("end it first: it removes what it made itself")),
+            .remedy("end it first: it then removes its own files and objects")),
         None => Ok(runs),
     }
 }

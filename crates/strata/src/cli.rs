@@ -16,14 +16,14 @@ use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
 pub(crate) fn command() -> Command {
     Command::new("strata")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Measures every layer of a storage stack with one measuring loop, so that the figures can be compared")
+        .about("Measures every layer of a storage stack with the same measuring loop, so that results can be compared")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .max_term_width(120)
         .subcommand(
             with_options(
                 Command::new("stack").about(
-                    "Measure every layer of this machine and say which one is the bottleneck (about a minute; --quick: 15 s)",
+                    "Measure every layer of this machine and find the bottleneck (about a minute; --quick: 15 s)",
                 ),
                 STACK,
             )
@@ -46,7 +46,7 @@ pub(crate) fn command() -> Command {
         .subcommand(compare())
         .subcommand(report())
         .subcommand(speak())
-        .subcommand(Command::new("list").about("List layers, engines and what they can do"))
+        .subcommand(Command::new("list").about("List layers and engines with their capabilities"))
         .subcommand(
             Command::new("schema").about("Print the JSON schema of the record, or of a comparison").arg(
                 Arg::new("of")
@@ -58,9 +58,9 @@ pub(crate) fn command() -> Command {
         .subcommand(Command::new("options").about("Print the tables of options as Markdown").hide(true))
         .subcommand(
             Command::new("man")
-                .about("Print a page of the manual, or write all of them")
-                .arg(Arg::new("command").value_name("COMMAND").num_args(0..).help("The command whose page it is: media, net scan"))
-                .arg(place("dir", "DIR", "Write a page for each command into this directory").conflicts_with("command")),
+                .about("Print a manual page, or write all of them")
+                .arg(Arg::new("command").value_name("COMMAND").num_args(0..).help("Command of the page: media, net scan"))
+                .arg(place("dir", "DIR", "Write the pages of all commands into this directory").conflicts_with("command")),
         )
         .subcommand(
             Command::new("version")
@@ -121,21 +121,19 @@ fn defined(command: &layer::Command) -> Command {
 
 fn report() -> Command {
     Command::new("report")
-        .about("Render records again: as tables, CSV, or charts")
+        .about("Render records as tables, CSV, or charts")
         .arg(
             Arg::new("records")
                 .value_name("RECORD")
                 .num_args(1..)
                 .required(true)
-                .help("Records as JSON; - for standard input. Several share their charts"),
+                .help("Records as JSON; - for standard input. Several records share charts"),
         )
         .arg(Arg::new("csv").long("csv").action(ArgAction::SetTrue).help("As CSV instead of a table"))
         .arg(
-            Arg::new("by-pair")
-                .long("by-pair")
-                .action(ArgAction::SetTrue)
-                .requires("csv")
-                .help("With --csv: one row a master and endpoint of network phases, instead of one a class"),
+            Arg::new("by-pair").long("by-pair").action(ArgAction::SetTrue).requires("csv").help(
+                "With --csv: one row per master and endpoint of network phases, instead of one per class",
+            ),
         )
         .arg(
             Arg::new("by-host")
@@ -143,13 +141,13 @@ fn report() -> Command {
                 .action(ArgAction::SetTrue)
                 .requires("csv")
                 .conflicts_with("by-pair")
-                .help("With --csv: one row a phase and host of runs over several hosts"),
+                .help("With --csv: one row per phase and host for runs over several hosts"),
         )
-        .arg(flag("full", "Of a stack: latencies, CPU time and what is said of every row, too"))
-        .arg(flag("warnings", "Of a stack: the warnings of all rows, each remedy once"))
+        .arg(flag("full", "For a stack: also show latencies, CPU time and notes of every row"))
+        .arg(flag("warnings", "For a stack: show the warnings of all rows, each remedy once"))
         .arg(place("svg", "DIR", "Write every chart as SVG into this directory"))
         .arg(place("png", "DIR", "Write every chart as PNG into this directory"))
-        .arg(place("html", "FILE", "Write one page with figures, doubts and charts; - for standard output"))
+        .arg(place("html", "FILE", "Write one page with results, warnings and charts; - for standard output"))
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -158,7 +156,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 fn speak() -> Command {
     Command::new("as")
-        .about("Speak the command line and the output of another tool")
+        .about("Run the command line of another tool and print its output format")
         .args(dialect::arguments())
         .arg(
             Arg::new("words")
@@ -167,7 +165,7 @@ fn speak() -> Command {
                 .required(true)
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
-                .help("The name of the tool (strata list has them), and all that follows it"),
+                .help("Name of the tool (see strata list), then its arguments"),
         )
 }
 
@@ -176,11 +174,11 @@ fn compare() -> Command {
         Arg::new(name).value_name(value).required(true).help(help)
     };
     let command = Command::new("compare")
-        .about("Compare two records, or two sets of repeats: differences, how sure they are, and a verdict")
+        .about("Compare two records, or two sets of repeats: differences, confidence intervals and a verdict")
         .arg(side(
             "a",
             "A",
-            "Record, directory of records, or several with commas between them; with --repeat a job file (.toml) or a \
+            "Record, directory of records, or a comma-separated list of both; with --repeat a job file (.toml) or a \
              quoted command line such as 'media FILE --op randread --time 2s' or 'as fio job.fio'",
         ))
         .arg(side("b", "B", "The same, compared with A"));
@@ -263,7 +261,7 @@ pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
 /// The tables of options as Markdown, for docs/options.md.
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
-        "# Options\n\nMade by `strata options` from the tables that the command line is made of. A job file takes the options of a load \
+        "# Options\n\nMade by `strata options` from the option tables of the command line. A job file takes the options of a load \
          as keys, with `_` for `-`.\n",
     );
     for measured in layer::all() {
@@ -272,7 +270,7 @@ pub(crate) fn markdown() -> String {
         table_as_markdown(&measured.options_title(), own, &mut text);
         if !layer.common.is_empty() {
             let common: Vec<String> = layer.common.iter().map(|name| format!("`--{name}`")).collect();
-            text += &format!("\nAs for {}: {}.\n", Layer::default().name, common.join(", "));
+            text += &format!("\nSame as for {}: {}.\n", Layer::default().name, common.join(", "));
         }
     }
     let all = layer::all().into_iter().flat_map(|layer| layer.commands());

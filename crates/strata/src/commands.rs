@@ -188,12 +188,12 @@ pub(crate) fn read_input(operation: &'static str, path: &str) -> Result<String, 
 /// Layers and their engines, from the tables of drivers.
 fn list() -> Result<u8, Error> {
     let mut text =
-        String::from("layer   engine     depth   direct  does                              what it is\n");
+        String::from("layer   engine     depth   direct  operations                        description\n");
     for layer in layer::all() {
         layer.drivers().iter().for_each(|driver| list_driver(layer.definition().name, driver, &mut text));
         layer.list_notes().iter().for_each(|note| text += &format!("{:26}{note}\n", ""));
     }
-    text += "\ndialect         what is spoken of it (strata as NAME ..., or a link of that name)\n";
+    text += "\ndialect         supported command lines (strata as NAME ..., or a link of that name)\n";
     for dialect in dialects::DIALECTS {
         text += &format!("{:<14}  {}\n", dialect.name, dialect.summary);
     }
@@ -210,7 +210,7 @@ fn list_driver(layer: &str, driver: &DriverEntry, text: &mut String) {
     *text += &format!("{layer:<8}{name:<9}  {depth:<7} {direct:<6}  ");
     *text += &match target {
         None => format!("{classes:<32}  {summary}\n"),
-        Some(target) => format!("{summary}\n{:26}target: {target}\n{:26}does: {classes}\n", "", ""),
+        Some(target) => format!("{summary}\n{:26}target: {target}\n{:26}operations: {classes}\n", "", ""),
     };
     if !options.is_empty() {
         let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
@@ -227,7 +227,7 @@ fn man(matches: &ArgMatches) -> Result<u8, Error> {
             std::fs::write(&path, &page.text).map_err(|error| {
                 Error::system("man", "cannot write the page", error)
                     .with("file", path.display())
-                    .remedy("give a directory that is there and that you may write to")
+                    .remedy("give an existing directory that you may write to")
             })?;
         }
         return Ok(0);
@@ -243,7 +243,7 @@ fn man(matches: &ArgMatches) -> Result<u8, Error> {
                 .iter()
                 .filter_map(|page| page.file.strip_prefix("strata-")?.strip_suffix(".1"))
                 .collect();
-            Err(Error::usage("man", "there is no such command")
+            Err(Error::usage("man", "no such command")
                 .with("command", names.join(" "))
                 .remedy(format!("give one of {}", known.join(", ").replace('-', " "))))
         }

@@ -46,7 +46,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         short: None,
         value: "N",
         default: "off: A and B are records",
-        help: "Run A and B this often each, in turns, so that what drifts meets both alike; 6 or more say something",
+        help: "Run A and B N times each, in turns, so that drift affects both equally; use 6 or more",
         group: Group::Run,
         apply: |spec, text| {
             spec.repeat = Some(units::parse_u64_in("number of repeats", text, 1..=REPEATS_MAX)?);
@@ -58,7 +58,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         short: None,
         value: "",
         default: "off",
-        help: "Compare records of different loads, which are refused otherwise: their figures differ whatever was changed",
+        help: "Compare records of different loads; by default these are rejected, because their results differ anyway",
         group: Group::Run,
         apply: |spec, text| {
             spec.force = switch("force", text)?;
@@ -70,7 +70,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         short: None,
         value: "LIMIT",
         default: "none",
-        help: "Exit with 1 where B is certainly slower, and by at least this: slower:5% (the verdict), or \
+        help: "Exit with 1 if B is significantly slower, by at least this: slower:5% (the verdict), or \
                p99-slower:10% (rate, mean, p50, p90, p99, p99.9 or cpu); may be given several times",
         group: Group::Run,
         apply: |spec, text| {
@@ -83,7 +83,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         short: None,
         value: "N",
         default: "drawn, and in the records",
-        help: "With --repeat: the seeds of the runs come from this one; both runs of a pair have the same",
+        help: "With --repeat: derive the seeds of the runs from this one; both runs of a pair use the same seed",
         group: Group::Run,
         apply: |spec, text| {
             spec.seed = Some(units::parse_u64_in("seed", text, 0..=u64::MAX)?);
@@ -121,7 +121,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         short: None,
         value: "auto|line|full|none",
         default: "auto: a progress line on a terminal, plain lines elsewhere",
-        help: "With --repeat: what is shown while it runs, on standard error",
+        help: "With --repeat: what to show during the run, on standard error",
         group: Group::Output,
         apply: |spec, text| {
             spec.live = Some(text.parse()?);
@@ -138,9 +138,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let Some(repeats) = spec.repeat else {
         for (name, given) in [("--seed", spec.seed.is_some()), ("--live", spec.live.is_some())] {
             if given {
-                return Err(
-                    usage(format!("{name} is for runs, and records are compared")).remedy("give --repeat N")
-                );
+                return Err(usage(format!("{name} applies to runs, but A and B are records"))
+                    .remedy("give --repeat N"));
             }
         }
         let (a, b) = (read(a)?, read(b)?);
@@ -149,9 +148,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
         return show(&spec, &a, &b, None);
     };
     if spec.force {
-        return Err(
-            usage("--force is for records: what --repeat runs stands side by side").remedy("leave it out")
-        );
+        return Err(usage("--force applies to records only: with --repeat nothing is rejected")
+            .remedy("leave it out"));
     }
     let sides = [load(a)?, load(b)?];
     let targets: Vec<String> = sides.iter().flat_map(|side| targets_of(&side.specs)).collect();
@@ -189,13 +187,13 @@ fn check_places(spec: &CompareSpec, taken: &[String]) -> Result<(), Error> {
 fn show(spec: &CompareSpec, a: &Operand, b: &Operand, stopped: Option<String>) -> Result<u8, Error> {
     let comparison =
         compare(a, b, spec.repeat.is_some(), &spec.limits).map_err(|message| match &stopped {
-            Some(why) => Error::new(ErrorKind::Run, "compare", format!("{why}, with too little to compare")),
+            Some(why) => Error::new(ErrorKind::Run, "compare", format!("{why}: too little data to compare")),
             None => usage(message),
         })?;
     let others = comparison.other_loads();
     if spec.repeat.is_none() && !spec.force && !others.is_empty() {
         return Err(usage(format!("A and B are different loads: {}", others.join("; ")))
-            .remedy("give --force to compare them all the same"));
+            .remedy("use --force to compare them anyway"));
     }
     let json = comparison.to_json().map_err(|message| Error::new(ErrorKind::Run, "compare", message))?;
     if let Some(directory) = &spec.out {
@@ -238,7 +236,7 @@ fn read(label: &str) -> Result<Operand, Error> {
         } else if path.extension().is_some_and(|extension| extension == "toml")
             || (!path.exists() && part.contains(' '))
         {
-            return Err(usage(format!("\"{}\" is no record", part.escape_debug()))
+            return Err(usage(format!("\"{}\" is not a record", part.escape_debug()))
                 .remedy("give --repeat N to run it"));
         } else {
             paths.push(path.to_owned());
@@ -298,7 +296,7 @@ fn load(label: &str) -> Result<Load, Error> {
     if words.first().is_none_or(|word| word != "strata") {
         words.insert(0, "strata".to_owned());
     }
-    let not_run = || refuse(format!("\"{}\" is nothing that can be run", label.escape_debug()));
+    let not_run = || refuse(format!("\"{}\" cannot be run", label.escape_debug()));
     let command = words.get(1).map_or("", String::as_str);
     if !matches!(command, "run" | "as") && Layer::of_command(command).is_none() {
         return Err(not_run());
@@ -328,7 +326,7 @@ fn load(label: &str) -> Result<Load, Error> {
 fn refuse_output(matches: &ArgMatches) -> Result<(), Error> {
     for option in OUTPUT {
         if matches.value_source(option.name) == Some(ValueSource::CommandLine) {
-            return Err(usage(format!("--{} belongs to the comparison, not to a side", option.name))
+            return Err(usage(format!("--{} applies to the comparison, not to one side", option.name))
                 .remedy("give --json, --out or --live after A and B"));
         }
     }

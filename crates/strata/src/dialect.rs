@@ -40,7 +40,7 @@ pub(crate) static DIALECT: &[OptionDef<DialectSpec>] = &[
         short: None,
         value: "",
         default: "off",
-        help: "Allow writes to a device or file that carries data of others",
+        help: "Allow writes to a device or file with data that strata did not write",
         group: Group::Run,
         apply: |spec, text| {
             spec.destroy_data = switch("destroy-data", text)?;
@@ -51,7 +51,7 @@ pub(crate) static DIALECT: &[OptionDef<DialectSpec>] = &[
         name: "seed",
         short: None,
         value: "N",
-        default: "as the dialect says; else drawn, and in the record",
+        default: "as in the dialect; otherwise random, and stored in the record",
         help: "The same seed gives the same operations and data",
         group: Group::Run,
         apply: |spec, text| {
@@ -63,8 +63,8 @@ pub(crate) static DIALECT: &[OptionDef<DialectSpec>] = &[
         name: "token-file",
         short: None,
         value: "FILE",
-        default: "as the dialect says; else none",
-        help: "File with the secret that engines beyond loopback demand, for tools that have no option for it",
+        default: "as in the dialect; otherwise none",
+        help: "File with the secret that engines beyond loopback require, for tools without an option for it",
         group: Group::Run,
         apply: |spec, text| {
             spec.token_file = Some(PathBuf::from(text));
@@ -83,7 +83,7 @@ pub(crate) fn of_link(words: &[String]) -> Option<&'static Dialect> {
 pub(crate) fn run_link(words: &[String], dialect: &'static Dialect) -> Result<u8, Error> {
     let text = std::env::var(OPTIONS_VARIABLE).unwrap_or_default();
     let refuse = |message: String| Error::usage("options", message).with("variable", OPTIONS_VARIABLE);
-    let own = shlex::split(&text).ok_or_else(|| refuse(format!("a quote is not closed in {text:?}")))?;
+    let own = shlex::split(&text).ok_or_else(|| refuse(format!("unclosed quote in {text:?}")))?;
     let matches = Command::new("strata as")
         .no_binary_name(true)
         .disable_help_flag(true)
@@ -173,9 +173,9 @@ fn share_tasks(
     for spec in specs {
         if spec.threads.unwrap_or(1) != tasks || tasks % ranks != 0 {
             let message =
-                format!("not all tests have {tasks} tasks, or they do not divide by {size} processes");
+                format!("not all tests have {tasks} tasks, or {tasks} is not a multiple of {size} processes");
             return Err(Error::usage(dialect.name, message).remedy(
-                "give all tests the same number of tasks, or start one process: its tasks are threads",
+                "give all tests the same number of tasks, or start one process, which runs its tasks as threads",
             ));
         }
         spec.threads = Some(tasks / ranks);

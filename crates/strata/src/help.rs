@@ -21,12 +21,12 @@ const OWN: &[(&str, Help)] = &[
     (
         "",
         plain(&[
-            Example::new("which layer of this machine holds the stack back?", "stack"),
+            Example::new("which layer of this machine is the bottleneck?", "stack"),
             Example::new(
                 "one load on one target",
                 "media data --size 1g --op randread --depth 32 --direct --time 10s",
             ),
-            Example::new("a fio job file as it is", "as fio job.fio"),
+            Example::new("an unmodified fio job file", "as fio job.fio"),
         ]),
     ),
     (
@@ -36,7 +36,7 @@ const OWN: &[(&str, Help)] = &[
             examples: &[
                 Example::new("this machine, in the current directory", "stack"),
                 Example::new("another file system, in about 10 s", "stack --quick --dir /mnt/data"),
-                Example::new("and an application above the layers", "stack --quick --app vpic"),
+                Example::new("with an application as the top layer", "stack --quick --app vpic"),
             ],
         },
     ),
@@ -45,7 +45,7 @@ const OWN: &[(&str, Help)] = &[
         Help {
             options: &["listen", "token-file", "root", "allow-destroy", "allow-network", "audit"],
             examples: &[
-                Example::new("on this machine alone", "service --root /mnt/test"),
+                Example::new("on this machine only", "service --root /mnt/test"),
                 Example::new(
                     "for leaders on other machines",
                     "service --listen 0.0.0.0:1611 --token-file token --root /mnt/test",
@@ -60,17 +60,20 @@ const OWN: &[(&str, Help)] = &[
     (
         "clean",
         plain(&[
-            Example::new("what runs of this user left", "clean"),
-            Example::new("remove all of it", "clean --yes"),
-            Example::new("what one run left in a bucket", "clean record.json --s3-key-file keys --yes"),
+            Example::new("files and objects that runs of this user left behind", "clean"),
+            Example::new("remove all of them", "clean --yes"),
+            Example::new(
+                "objects that one run left in a bucket",
+                "clean record.json --s3-key-file keys --yes",
+            ),
         ]),
     ),
     (
         "run",
         plain(&[
             Example::new("the phases of a job file", "run job.toml"),
-            Example::new("with the report, the table and the record kept", "run job.toml --out results"),
-            Example::new("from standard input, the record to standard output", "run - --json -"),
+            Example::new("and keep the report, the table and the record", "run job.toml --out results"),
+            Example::new("read standard input, write the record to standard output", "run - --json -"),
         ]),
     ),
     (
@@ -78,11 +81,11 @@ const OWN: &[(&str, Help)] = &[
         plain(&[
             Example::new("is B faster than A?", "compare before.json after.json"),
             Example::new(
-                "two loads in turns, five times each",
+                "run two loads in turns, five times each",
                 "compare --repeat 5 'media data --op randread --time 2s' 'media data --op randread --time 2s --engine libaio'",
             ),
             Example::new(
-                "a gate: exit 1 where B is certainly slower by 5%",
+                "in CI: exit code 1 if B is slower by at least 5%",
                 "compare before after --fail-if slower:5%",
             ),
         ]),
@@ -90,8 +93,8 @@ const OWN: &[(&str, Help)] = &[
     (
         "report",
         plain(&[
-            Example::new("the tables of a record", "report record.json"),
-            Example::new("a page to send on", "report record.json --html report.html"),
+            Example::new("tables of a record", "report record.json"),
+            Example::new("one HTML page to send", "report record.json --html report.html"),
             Example::new("charts of several records", "report a.json b.json --png charts"),
         ]),
     ),
@@ -103,7 +106,7 @@ const OWN: &[(&str, Help)] = &[
                 Example::new("a fio job file", "as fio job.fio"),
                 Example::new("elbencho", "as elbencho -w -r -t 4 -b 1m -s 10g --direct data"),
                 Example::new(
-                    "IOR, with strata's record beside its output",
+                    "IOR, and strata's record in addition to its output",
                     "as --json record.json ior -w -r -t 1m -b 1g -o /mnt/test/data",
                 ),
             ],
@@ -137,7 +140,7 @@ const OWN: &[(&str, Help)] = &[
         "version",
         plain(&[
             Example::new("version, build, formats", "version"),
-            Example::new("for a program", "version --json"),
+            Example::new("as JSON", "version --json"),
         ]),
     ),
 ];
@@ -186,7 +189,7 @@ fn explain(command: Command, names: &[&str], is_short: bool) -> Command {
 
 /// Exit codes, as help has them.
 const EXIT_CODES: &str =
-    "\n\nExit codes: 0 all went well; 1 the run failed or is partial; 2 refused before anything was touched";
+    "\n\nExit codes: 0 success; 1 the run failed or is partial; 2 rejected before anything was changed";
 
 /// One screen of help: the options that most users need, and examples.
 fn short(command: &Command, names: &[&str], help: Help) -> String {
@@ -311,15 +314,15 @@ const SHARED: &[Section] = &[
     (
         "EXIT STATUS",
         &[
-            ("0", "All went well."),
+            ("0", "Success."),
             (
                 "1",
-                "Something failed on the way or was interrupted; what was measured until then is shown and recorded. Also: output that did \
-                 not reach its place, and a limit of --fail-if.",
+                "The run failed or was interrupted; results until then are shown and recorded. Also: output that could \
+                 not be written, and an exceeded limit of --fail-if.",
             ),
             (
                 "2",
-                "Refused before anything was touched: bad usage, a target that is not there, data of others without --destroy-data.",
+                "Rejected before anything was changed: bad usage, a missing target, existing data without --destroy-data.",
             ),
         ],
     ),
@@ -328,26 +331,26 @@ const SHARED: &[Section] = &[
         &[
             (
                 "$XDG_STATE_HOME/strata, ~/.local/state/strata",
-                "Manifests: what each run has made and not yet removed. strata clean reads them.",
+                "Manifests: the files and objects that each run has created and not yet removed. strata clean reads them.",
             ),
-            ("*.attach_info_tmp in /tmp or --path", "Where the engines of a group are found."),
+            ("*.attach_info_tmp in /tmp or --path", "Addresses of the engines of a group."),
         ],
     ),
     (
         "ENVIRONMENT",
         &[
-            ("XDG_STATE_HOME, XDG_RUNTIME_DIR", "Where manifests and sockets are kept."),
+            ("XDG_STATE_HOME, XDG_RUNTIME_DIR", "Directories of manifests and sockets."),
             (
                 "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_CA_BUNDLE",
-                "Credentials of S3, and the certificates that are trusted.",
+                "S3 credentials, and trusted certificates.",
             ),
-            ("CRT_ATTACH_INFO_PATH", "Directory of the attach info of engines, where --path is not given."),
+            ("CRT_ATTACH_INFO_PATH", "Directory of the attach info of engines, if --path is not given."),
             (
                 "OFI_INTERFACE, OFI_DOMAIN",
-                "Interface and domain of the fabric, where the options are not given.",
+                "Interface and domain of the fabric, if the options are not given.",
             ),
-            ("PMEM_NO_FLUSH", "1: mapped memory needs no flush of processor caches."),
-            ("NO_COLOR, TERM", "Whether the live view uses colours, and whether it can be drawn."),
+            ("PMEM_NO_FLUSH", "1: mapped memory needs no flush of CPU caches."),
+            ("NO_COLOR, TERM", "Whether the live view uses colours, and whether it can be shown."),
         ],
     ),
 ];

@@ -137,7 +137,7 @@ impl Manifest {
     /// Goes on with what an earlier run has left, which stands in the file at `path`, if in any.
     pub(crate) fn resume(listing: Listing, path: Option<PathBuf>) -> Result<Self, Error> {
         let run = u64::from_str_radix(&listing.run_id, 16)
-            .map_err(|_| Error::usage("clean", format!("{:?} is no run", listing.run_id)))?;
+            .map_err(|_| Error::usage("clean", format!("{:?} is not a run", listing.run_id)))?;
         let keep = path.is_none();
         let state = State { listing: Some(listing), path, keep, ..State::default() };
         Ok(Self { run: AtomicU64::new(run), state: Mutex::new(state) })
@@ -167,12 +167,11 @@ impl Journal for Manifest {
 
     fn take_over(&self, run: u64) -> Result<(), Error> {
         let run_id = format!("{run:016x}");
-        let path = of_run(&run_id).ok_or_else(|| {
-            Error::usage("manifest", "the run has left nothing to go on with").with("run", &run_id)
-        })?;
+        let path = of_run(&run_id)
+            .ok_or_else(|| Error::usage("manifest", "the run left nothing to resume").with("run", &run_id))?;
         let earlier = read(&path.display().to_string())?;
         if earlier.process.as_ref().is_some_and(ProcessName::is_alive) {
-            return Err(Error::new(ErrorKind::Unsafe, "manifest", "the run is under way")
+            return Err(Error::new(ErrorKind::Unsafe, "manifest", "the run is still running")
                 .with("run", &run_id)
                 .remedy("end it first"));
         }
@@ -186,7 +185,7 @@ impl Journal for Manifest {
             }
         })?;
         fs::remove_file(&path).map_err(|error| {
-            Error::system("manifest", "cannot remove the list of the earlier run", error)
+            Error::system("manifest", "cannot remove the manifest of the earlier run", error)
                 .with("path", path.display())
         })
     }
@@ -222,9 +221,9 @@ impl Manifest {
             lasting.to_mut().made.values_mut().for_each(|made| name_stores(made, served));
         }
         save(&place, &lasting).map_err(|error| {
-            Error::system("manifest", "cannot write down what this run is about to make", error)
+            Error::system("manifest", "cannot write the manifest of this run", error)
                 .with("path", place.display())
-                .remedy("give it another directory: XDG_STATE_HOME")
+                .remedy("set XDG_STATE_HOME to another directory")
         })?;
         *path = Some(place);
         Ok(())
@@ -267,7 +266,7 @@ pub(crate) fn directory_to_write() -> Result<PathBuf, Error> {
             if is_own && facts.mode() & 0o022 == 0 {
                 rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
             } else {
-                Err(io::Error::other("others may write to the directory"))
+                Err(io::Error::other("other users may write to the directory"))
             }
         });
         match checked {
@@ -276,9 +275,9 @@ pub(crate) fn directory_to_write() -> Result<PathBuf, Error> {
         }
     }
     let (directory, error) = last.unwrap_or_else(|| (PathBuf::new(), io::ErrorKind::NotFound.into()));
-    Err(Error::system("manifest", "there is no place to write down what this run makes", error)
+    Err(Error::system("manifest", "no directory for the manifest of this run", error)
         .with("path", directory.display())
-        .remedy("give it a directory of your own: XDG_STATE_HOME"))
+        .remedy("set XDG_STATE_HOME to a directory that only you may write to"))
 }
 
 /// Number of this user in this machine, drawn once: it stands in `owner`, beside the manifests.
@@ -290,8 +289,7 @@ fn owner() -> Result<u64, Error> {
     }
     let path = place(directory_to_write()?);
     let failed = |error| {
-        Error::system("manifest", "cannot write down the number of this user", error)
-            .with("path", path.display())
+        Error::system("manifest", "cannot store the number of this user", error).with("path", path.display())
     };
     let text = format!("{:016x}\n", crate::session::draw_seed());
     // Of two runs that begin at once, the one that linked its file first has drawn it for both.
@@ -327,7 +325,7 @@ fn save(path: &Path, listing: &Listing) -> io::Result<()> {
 pub(crate) fn read(path: &str) -> Result<Listing, Error> {
     let text = crate::commands::read_input("clean", path)?;
     let mut listing: Listing = serde_json::from_str(&text).map_err(|error| {
-        Error::new(ErrorKind::Usage, "clean", format!("neither a record nor a manifest: {error}"))
+        Error::new(ErrorKind::Usage, "clean", format!("not a record and not a manifest: {error}"))
             .with("file", path)
     })?;
     listing.made.retain(|key, _| leftovers().any(|kind| kind.key() == key));

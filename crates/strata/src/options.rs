@@ -72,7 +72,7 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
         short: None,
         value: "FILE",
         default: "none",
-        help: "Write one row a phase and class, with percentiles; - for standard output",
+        help: "Write one row per phase and class, with percentiles; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
             path("csv", text)?;
@@ -97,7 +97,7 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
         short: None,
         value: "auto|line|full|none",
         default: "auto: a progress line on a terminal, plain lines elsewhere",
-        help: "What is shown while it runs, on standard error",
+        help: "What to show during the run, on standard error",
         group: Group::Output,
         apply: |spec, text| {
             spec.live = text.parse()?;
@@ -109,7 +109,7 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
         short: None,
         value: "FILE",
         default: "none",
-        help: "Write one row an interval and class while it runs; - for standard output",
+        help: "Write one row per interval and class during the run; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
             spec.live_csv = Some(text.parse()?);
@@ -136,7 +136,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "DIR",
         default: "the current directory",
-        help: "Where the scratch file is made, and so which drive and file system are measured",
+        help: "Directory of the scratch file: selects the drive and file system to measure",
         group: Group::Run,
         apply: |spec, text| {
             spec.dir = Some(path("dir", text)?);
@@ -148,7 +148,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "DEVICE",
         default: "none: the drive under --dir, through its file system",
-        help: "Measure the media layer on this block device; writes destroy what is on it",
+        help: "Measure the media layer on this block device; writes destroy its data",
         group: Group::Run,
         apply: |spec, text| {
             path("device", text)?;
@@ -160,8 +160,8 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         name: "engine",
         short: None,
         value: "ENGINE",
-        default: "one over loopback, started here",
-        help: "Measure the network to this engine: HOST[:PORT] of its control, or tcp://HOST:PORT",
+        default: "one over loopback, started by this run",
+        help: "Measure the network to this engine: HOST[:PORT] of its control port, or tcp://HOST:PORT",
         group: Group::Run,
         apply: |spec, text| {
             path("engine", text)?;
@@ -174,7 +174,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "FILE",
         default: "none",
-        help: "File with the secret that an --engine beyond loopback demands",
+        help: "File with the secret that an --engine beyond loopback requires",
         group: Group::Run,
         apply: |spec, text| {
             spec.token_file = Some(path("token-file", text)?);
@@ -185,8 +185,8 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         name: "stack-object",
         short: None,
         value: "URL",
-        default: "the embedded store behind an engine that is started here",
-        help: "Measure this object store in the rows above the embedded one: engine://, s3://, rados:// or daos://",
+        default: "the embedded store behind an engine that this run starts",
+        help: "Measure this object store instead of the row engine: engine://, s3://, rados:// or daos://",
         group: Group::Run,
         apply: |spec, text| {
             let schemes = ["engine://", "s3://", "rados://", "daos://"];
@@ -206,7 +206,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "NAME=VALUE[,...]",
         default: "none",
-        help: "Options of the load on --stack-object, as `strata object` has them: s3-endpoint=http://host:9000",
+        help: "Options of the load on --stack-object, as for `strata object`: s3-endpoint=http://host:9000",
         group: Group::Run,
         apply: |spec, text| {
             spec.stack_object_options.extend(pairs(text)?);
@@ -218,7 +218,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "NAME",
         default: "none",
-        help: "Rows of this application (a name of strata app list, or the path of a description) above those of the layers that carry it",
+        help: "Add rows for this application (a name of strata app list, or the path of a description) above its layers",
         group: Group::Run,
         apply: |spec, text| {
             spec.app = Some(some_text("app", text)?);
@@ -229,7 +229,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         name: "app-set",
         short: None,
         value: "NAME=VALUE[,...]",
-        default: "as its description says for a stack",
+        default: "as its description sets for a stack",
         help: "Values of parameters of --app (strata app show NAME lists them)",
         group: Group::Workload,
         apply: |spec, text| {
@@ -242,7 +242,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "NAME=VALUE[,...]",
         default: "none",
-        help: "Options of the targets of --app, as `strata app --target-options` has them; each goes to the rows that have it: direct=true, durability=batch",
+        help: "Options of the targets of --app, as for `strata app --target-options`; each applies to the rows that support it: direct=true, durability=batch",
         group: Group::Run,
         apply: |spec, text| {
             spec.app_options.extend(pairs(text)?);
@@ -253,8 +253,8 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         name: "gpu",
         short: None,
         value: "all|N,...",
-        default: "none: buffers are memory of the host",
-        help: "Rows of memory of these GPUs: copies there and back, and files read and written by each path",
+        default: "none: buffers are host memory",
+        help: "Add rows for the memory of these GPUs: copies in both directions, and files read and written by each path",
         group: Group::Run,
         apply: |spec, text| {
             let is_list = text.split(',').all(|word| word.parse::<u8>().is_ok());
@@ -270,7 +270,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "N",
         default: "5, 3 with --quick",
-        help: "Passes over all rows; intervals come from their differences. 2 to 50",
+        help: "Passes over all rows, 2 to 50; confidence intervals come from their differences",
         group: Group::Run,
         apply: |spec, text| {
             spec.passes = Some(units::parse_u64_in("passes", text, 2..=50)? as u32);
@@ -282,7 +282,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "",
         default: "off",
-        help: "Run the first remedy that can be tried, in turns with the row as it was, and show before and after",
+        help: "Run the first remedy that can be tried, in turns with the original row, and show both results",
         group: Group::Run,
         apply: |spec, text| {
             spec.try_remedy = switch("try", text)?;
@@ -306,7 +306,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "",
         default: "off: one screen",
-        help: "Show latencies, CPU time and what is said of every row, too",
+        help: "Also show latencies, CPU time and notes of every row",
         group: Group::Output,
         apply: |spec, text| {
             spec.full = switch("full", text)?;
@@ -346,7 +346,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "",
         default: "off",
-        help: "Allow writes to a --device that carries data",
+        help: "Allow writes to a --device that holds data",
         group: Group::Run,
         apply: |spec, text| {
             spec.destroy_data = switch("destroy-data", text)?;
@@ -357,7 +357,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         name: "seed",
         short: None,
         value: "N",
-        default: "drawn, and in the record",
+        default: "random, and stored in the record",
         help: "The same seed gives the same operations and data",
         group: Group::Run,
         apply: |spec, text| {

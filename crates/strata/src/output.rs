@@ -64,11 +64,11 @@ impl Output {
             detail: Detail::default(),
         };
         if output.json_to_stdout && output.csv_to_stdout {
-            return Err(Error::usage("output", "--json - and --csv - both want standard output")
+            return Err(Error::usage("output", "--json - and --csv - both write to standard output")
                 .remedy("give one of them a file"));
         }
         if output.render.is_some() && (output.json_to_stdout || output.csv_to_stdout) {
-            return Err(Error::usage("output", "standard output belongs to the dialect")
+            return Err(Error::usage("output", "the dialect uses standard output")
                 .remedy("give --json and --csv a file"));
         }
         for path in output.render.iter().flat_map(|render| render.files()) {
@@ -133,7 +133,7 @@ impl Output {
             let read = io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer);
             let is_over = matches!(read, Ok(0) | Err(_)) || interrupt.load(Ordering::Relaxed);
             if is_over {
-                return Err(Error::new(driver::ErrorKind::Run, "wait", "nobody said y to go on"));
+                return Err(Error::new(driver::ErrorKind::Run, "wait", "not confirmed with y"));
             }
             if answer.contains(['y', 'Y']) {
                 return Ok(());
@@ -217,7 +217,7 @@ pub(crate) fn refused_place(path: &Path, error: io::Error) -> Error {
     }
     Error::usage("output", format!("cannot write: {error}"))
         .with("path", path.display())
-        .remedy("give a place that can be written")
+        .remedy("give a path that can be written")
 }
 
 /// Whether a place was good and what happened there is a fault of the system.
@@ -285,7 +285,7 @@ fn print_bytes(content: &[u8]) -> Result<(), Error> {
     match stdout.write_all(content).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Error::system("output", "cannot write to standard output", error)
-                .remedy("send it to a place with room"))
+                .remedy("write to a device with free space"))
         }
         _ => Ok(()),
     }
@@ -314,9 +314,9 @@ pub(crate) fn check_places(spec: &OutputSpec, targets: &[String]) -> Result<(), 
         // A pipe or /dev/null may well take two outputs.
         let is_shared = found.is_none_or(|kind| kind.is_file()) && taken.contains(&place);
         if is_shared || found.is_some_and(|kind| kind.is_block_device()) {
-            return Err(Error::usage("output", "this is a target, another output, or a block device")
+            return Err(Error::usage("output", "this is a target, another output or a block device")
                 .with("path", path.display())
-                .remedy("give a file of its own"));
+                .remedy("give another file"));
         }
         taken.push(place);
     }
@@ -333,7 +333,7 @@ pub(crate) fn check_apart(files: &[PathBuf], targets: &[String]) -> Result<(), E
     match files.iter().find(|path| is_device(path) || path.is_file() && taken.contains(&place(path))) {
         Some(path) => Err(Error::usage("output", "this is a target or a block device")
             .with("path", path.display())
-            .remedy("give a file of its own")),
+            .remedy("give another file")),
         None => Ok(()),
     }
 }
@@ -356,7 +356,7 @@ pub(crate) fn write_or_fail(path: &Path, text: &str) -> Result<(), Error> {
 /// Refuses to make a file or a directory where only devices are.
 pub(crate) fn made_outside_dev(path: &Path) -> io::Result<()> {
     if host::target::is_missing_device(path) {
-        let message = "no such device: /dev holds devices, and no file is made there";
+        let message = "no such device: strata creates no files in /dev";
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
     Ok(())

@@ -132,12 +132,11 @@ pub(crate) fn outline(specs: &[Spec]) -> Result<Programme, Error> {
         layer::find(spec.layer.name)?.check(spec)?;
         if (spec.ladder.is_some() || spec.saturate) && !(specs.len() == 1 && (spec.layer.is_one_phase)(spec))
         {
-            return Err(Error::usage("plan", "a ladder climbs one operation in one phase").remedy(
-                "give one --op or one pair of --message-sizes, and make other phases runs of their own",
-            ));
+            return Err(Error::usage("plan", "a ladder requires one operation in one phase")
+                .remedy("give one --op or one pair of --message-sizes, and run other phases separately"));
         }
         if spec.ladder.is_some() && spec.saturate {
-            return Err(Error::usage("plan", "--saturate climbs by itself").remedy("leave out --ladder"));
+            return Err(Error::usage("plan", "--saturate chooses its own steps").remedy("leave out --ladder"));
         }
         programme.ladder = spec.ladder.as_ref().map(|ladder| ladder.dimension);
         programme.keep |= spec.keep;
@@ -195,10 +194,7 @@ impl Planner<'_> {
             let mut phases = self.phases_of(spec)?;
             phases.retain(|phase| !phase.is_read_back);
             let (Some(phase), true) = (phases.pop(), phases.is_empty()) else {
-                return Err(Error::usage(
-                    "plan",
-                    "a phase that runs at the same time as another has one operation",
-                ));
+                return Err(Error::usage("plan", "a concurrent phase has one operation"));
             };
             self.phases.push(Planned { phase, stage, request: request + number, number: 0 });
         }
@@ -267,7 +263,7 @@ fn refuse_without_hosts(spec: &Spec, given: &[(&str, bool)]) -> Result<(), Error
     match given.iter().find(|(_, is_given)| *is_given && !has_hosts) {
         None => Ok(()),
         Some((option, _)) => {
-            Err(Error::usage("plan", format!("{option} is about hosts, and there are none"))
+            Err(Error::usage("plan", format!("{option} requires hosts, but no hosts are given"))
                 .remedy("give --hosts too, or leave it out"))
         }
     }
@@ -276,30 +272,21 @@ fn refuse_without_hosts(spec: &Spec, given: &[(&str, bool)]) -> Result<(), Error
 /// Checks the rules for phases that run at the same time.
 fn check_concurrent(specs: &[Spec]) -> Result<(), Error> {
     if specs.first().is_some_and(|spec| spec.concurrent) {
-        return Err(Error::usage(
-            "plan",
-            "--concurrent: there is no phase before it to run at the same time with",
-        )
-        .remedy("give it to a later phase of a job file (concurrent = true)"));
+        return Err(Error::usage("plan", "--concurrent: no phase before it to run together with")
+            .remedy("give it to a later phase of a job file (concurrent = true)"));
     }
     for stage in specs.chunk_by(|_, next| next.concurrent) {
         let is_alone = stage.len() == 1;
         for (number, spec) in stage.iter().enumerate() {
             if spec.end_others && is_alone {
-                return Err(Error::usage(
-                    "plan",
-                    "--end-others ends the phases that run at the same time: there are none",
-                )
-                .remedy("give concurrent = true to the phase after it in a job file, or leave it out"));
+                return Err(Error::usage("plan", "--end-others ends concurrent phases, but none exist")
+                    .remedy("give concurrent = true to the phase after it in a job file, or leave it out"));
             }
             let phase = || spec.name.clone().unwrap_or_else(|| format!("number {} of its stage", number + 1));
             if !is_alone && !(spec.layer.is_one_phase)(spec) {
-                return Err(Error::usage(
-                    "plan",
-                    format!("a phase that runs at the same time as another has {}", spec.layer.one_phase),
-                )
-                .with("phase", phase())
-                .remedy("give one op, and a phase for each of the others"));
+                return Err(Error::usage("plan", format!("a concurrent phase has {}", spec.layer.one_phase))
+                    .with("phase", phase())
+                    .remedy("give one op, and put the others into separate phases"));
             }
         }
     }
@@ -312,11 +299,12 @@ fn check_drivers(stage: &[Planned]) -> Result<(), Error> {
     let Some(elsewhere) = stage.iter().find(is_elsewhere) else { return Ok(()) };
     match stage.iter().find(|planned| !is_elsewhere(planned)) {
         None => Ok(()),
-        Some(here) => {
-            Err(Error::usage("plan", "phases at the same time are all driven from here, or all by masters")
-                .with("here", here.phase.plan.name())
-                .with("masters", elsewhere.phase.plan.name())
-                .remedy("give all of them --master or --clients, or none; or leave out concurrent"))
-        }
+        Some(here) => Err(Error::usage(
+            "plan",
+            "concurrent phases are either all driven by this process or all by masters",
+        )
+        .with("here", here.phase.plan.name())
+        .with("masters", elsewhere.phase.plan.name())
+        .remedy("give all of them --master or --clients, or none of them; or leave out concurrent")),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn rotate(specs: &[Spec], phases: &mut [Planned], runs: &mut Runs) ->
     check(specs, phases, (by, hosts))?;
     if subsets::are_asked(phases) {
         return Err(refusal(
-            "phases of different numbers of hosts (hosts_used) are shared out in different parts",
+            "phases with different numbers of hosts (hosts_used) divide the data differently",
         )
         .remedy("leave out --rotate-hosts, or give all phases the same hosts_used"));
     }
@@ -41,8 +41,10 @@ pub(crate) fn rotate(specs: &[Spec], phases: &mut [Planned], runs: &mut Runs) ->
         }
     }
     if turns == 0 {
-        return Err(refusal("there is no phase after the first, in which hosts could take over from others")
-            .remedy("give a second phase, such as --op write,read, or leave it out"));
+        return Err(refusal(
+            "rotation requires a second phase, in which hosts take over the parts of other hosts",
+        )
+        .remedy("give a second phase, such as --op write,read, or leave it out"));
     }
     Ok(())
 }
@@ -79,7 +81,7 @@ fn refusal(message: impl AsRef<str>) -> Error {
 
 fn check(specs: &[Spec], phases: &[Planned], (by, hosts): (u32, u32)) -> Result<(), Error> {
     if specs.iter().any(|spec| spec.saturate) {
-        return Err(refusal("a climb to saturation repeats one phase, and each host keeps its part")
+        return Err(refusal("--saturate repeats one phase, and each host keeps its part")
             .remedy("leave out --rotate-hosts or --saturate"));
     }
     if by % hosts == 0 {
@@ -89,7 +91,7 @@ fn check(specs: &[Spec], phases: &[Planned], (by, hosts): (u32, u32)) -> Result<
             _ => format!("give 1 to {}", hosts - 1),
         };
         let message = format!(
-            "after {by} of {hosts} host{} each has its own part again",
+            "with {hosts} host{}, a rotation by {by} returns each host to its own part",
             if hosts == 1 { "" } else { "s" }
         );
         return Err(refusal(message).remedy(accepted));
@@ -98,8 +100,8 @@ fn check(specs: &[Spec], phases: &[Planned], (by, hosts): (u32, u32)) -> Result<
         |planned: &&Planned| planned.plan.load().place.is_some_and(|place| place.targets == HostTargets::Own);
     match phases.iter().find(is_own) {
         None => Ok(()),
-        Some(own) => Err(refusal("each host has its own targets, and no host sees what another wrote")
+        Some(own) => Err(refusal("each host has its own targets, and no host sees the data of another host")
             .with("phase", own.plan.name())
-            .remedy("leave it out, or give --host-targets shared where all hosts see the same")),
+            .remedy("leave it out, or give --host-targets shared if all hosts see the same targets")),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "listen",
             "HOST:PORT",
             "127.0.0.1:1611",
-            "Where it takes leaders; port 0 is a free one",
+            "Address for leaders; port 0 selects a free port",
             |spec, text| {
                 spec.listen = Some(text.to_owned());
                 Ok(())
@@ -69,8 +69,8 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "token-file",
             "FILE",
-            "$STRATA_TOKEN_FILE, $STRATA_TOKEN, else none",
-            "File with the secret that leaders must know; needed beyond loopback",
+            "$STRATA_TOKEN_FILE, $STRATA_TOKEN, otherwise none",
+            "File with the secret that leaders must know; required beyond loopback",
             |spec: &mut ServiceSpec, text| {
                 spec.token_file = Some(path("token-file", text)?);
                 Ok(())
@@ -82,8 +82,8 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "tls",
             "",
-            "off on loopback, on beyond it",
-            "TLS for control on loopback too",
+            "off on loopback, otherwise on",
+            "Use TLS for control on loopback too",
             |spec: &mut ServiceSpec, text| {
                 spec.tls = switch("tls", text)?;
                 Ok(())
@@ -95,8 +95,8 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "certificate",
             "FILE",
-            "kept in $XDG_STATE_HOME/strata/service.crt, made at the first start",
-            "Certificate of its TLS (PEM, its chain may follow); --key has the key",
+            "$XDG_STATE_HOME/strata/service.crt, created at the first start",
+            "TLS certificate (PEM, its chain may follow); --key gives the key",
             |spec: &mut ServiceSpec, text| {
                 spec.certificate = Some(path("certificate", text)?);
                 Ok(())
@@ -108,8 +108,8 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "key",
             "FILE",
-            "kept in $XDG_STATE_HOME/strata/service.key",
-            "Key of --certificate (PEM), which only its owner may read",
+            "$XDG_STATE_HOME/strata/service.key",
+            "Key of --certificate (PEM), readable only by its owner",
             |spec: &mut ServiceSpec, text| {
                 spec.key = Some(path("key", text)?);
                 Ok(())
@@ -122,7 +122,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "audit",
             "FILE",
             "none",
-            "Log of callers and runs, one JSON line an event; put aside at 16 MiB",
+            "Log of callers and runs, one JSON line per event; rotated at 16 MiB",
             |spec: &mut ServiceSpec, text| {
                 spec.audit = Some(path("audit", text)?);
                 Ok(())
@@ -134,8 +134,8 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "root",
             "DIR",
-            "none: paths are refused",
-            "Directory or device that runs of leaders may use, with all below it; may be repeated",
+            "none: paths are rejected",
+            "Directory or device that runs of leaders may use, including everything below it; may be repeated",
             |spec: &mut ServiceSpec, text| {
                 spec.roots.push(path("root", text)?);
                 Ok(())
@@ -147,8 +147,8 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "confine",
             "auto|on|off",
-            "auto: where the kernel can",
-            "Have the kernel refuse all paths but those below the roots (Landlock); on: start only where it can",
+            "auto: if the kernel supports it",
+            "Let the kernel deny all paths outside the roots (Landlock); on: start only if the kernel supports it",
             |spec: &mut ServiceSpec, text| {
                 spec.confine = feature("confine", text)?;
                 Ok(())
@@ -161,7 +161,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "allow-destroy",
             "",
             "off",
-            "Let leaders write to devices and files that carry data of others, where they ask for it (--destroy-data)",
+            "Let leaders write to devices and files with existing data, if they request it (--destroy-data)",
             |spec: &mut ServiceSpec, text| {
                 spec.allow_destroy = switch("allow-destroy", text)?;
                 Ok(())
@@ -174,7 +174,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "allow-network",
             "all|TARGET,...",
             "none",
-            "Targets on networks that runs of leaders may reach, each as far as it is written, such as s3://bucket or node7:1611",
+            "Network targets that runs of leaders may reach, each as a prefix, such as s3://bucket or node7:1611",
             |spec: &mut ServiceSpec, text| {
                 spec.network = match text {
                     "all" => NetworkPolicy::All,
@@ -190,7 +190,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "threads-max",
             "N",
             "no limit",
-            "Most workers of a phase on this host",
+            "Maximum number of workers of a phase on this host",
             |spec: &mut ServiceSpec, text| {
                 spec.threads_max = Some(count("threads-max", text, 1, u64::from(u32::MAX))?);
                 Ok(())
@@ -203,7 +203,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "time-max",
             "DURATION",
             "no limit",
-            "Longest phase; those that end by amount need --time too",
+            "Maximum duration of a phase; phases that end by amount also require --time",
             |spec: &mut ServiceSpec, text| {
                 spec.time_ns_max = Some(above_zero("time-max", text, "10m")?.ns());
                 Ok(())
@@ -216,7 +216,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "until-stdin-closes",
             "",
             "off",
-            "End when standard input is closed, as well as by a signal",
+            "End when standard input is closed, or on a signal",
             |spec: &mut ServiceSpec, text| {
                 spec.until_stdin_closes = switch("until-stdin-closes", text)?;
                 Ok(())
@@ -228,14 +228,14 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
 /// The command.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("service")
-        .about("Take part in runs that others lead with --hosts, until told to end")
+        .about("Serve runs that other machines start with --hosts, until interrupted")
         .args(arguments(SERVICE))
         .arg(
             clap::Arg::new("local")
                 .long("local")
                 .action(clap::ArgAction::SetTrue)
                 .hide(true)
-                .help("For the process that starts it: the secret comes by standard input"),
+                .help("For the process that starts it: read the secret from standard input"),
         )
 }
 
@@ -264,7 +264,7 @@ impl ServiceSpec {
         match Confinement::begin(paths)? {
             None if self.confine == Feature::On => {
                 Err(Error::new(ErrorKind::Unsupported, "service", CANNOT_CONFINE)
-                    .remedy("leave out --confine on: paths are then checked by name alone"))
+                    .remedy("leave out --confine on: paths are then checked by name only"))
             }
             found => Ok(found),
         }
@@ -279,11 +279,11 @@ impl ServiceSpec {
                 Certificate::load_or_make(&certificate, &key).map(Some)
             }
             (Some(_), Some(_)) if !has_secret => {
-                Err(Error::usage("service", "a certificate is for TLS, which needs the shared token")
+                Err(Error::usage("service", "a certificate is used for TLS, which requires the shared token")
                     .remedy("give --token-file FILE too, or leave out --certificate and --key"))
             }
             (Some(certificate), Some(key)) => Certificate::load(certificate, key).map(Some),
-            _ => Err(Error::usage("service", "a certificate and its key go together")
+            _ => Err(Error::usage("service", "--certificate and --key require each other")
                 .remedy("give --certificate FILE and --key FILE")),
         }
     }
@@ -298,7 +298,7 @@ fn terms(
     let mut text = String::new();
     match policy {
         None => {}
-        Some(policy) if policy.roots().is_empty() => text += "no paths (none is given by --root), ",
+        Some(policy) if policy.roots().is_empty() => text += "no paths (no --root is given), ",
         Some(policy) => {
             let roots: Vec<String> =
                 policy.roots().iter().map(|root| units::label_of(root.as_os_str())).collect();
@@ -331,7 +331,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     // What is confined are threads that begin afterwards.
     let confinement = policy.as_ref().map(|policy| spec.confinement(policy)).transpose()?.flatten();
     if policy.is_some() && confinement.is_none() && spec.confine == Feature::Auto {
-        tell(format_args!("service: {CANNOT_CONFINE}: paths are checked by name alone"));
+        tell(format_args!("service: {CANNOT_CONFINE}: paths are checked by name only"));
     }
     let ending = lifetime::begin(spec.until_stdin_closes)?;
     let first_line = terms(policy.as_ref(), confinement.as_ref(), certificate.as_ref());
@@ -353,7 +353,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
         ControlServer::start_with(request, ServerOptions { certificate, audit: audit.map(Arc::new) })?;
     let version = env!("CARGO_PKG_VERSION");
     print(&format!("service: strata {version}, {first_line}{CONTROL_LINE}{}\n", server.address()))?;
-    let why = ending.receiver.recv().unwrap_or_else(|_| "nothing is left to wait for".to_owned());
+    let why = ending.receiver.recv().unwrap_or_else(|_| "no client is left".to_owned());
     log(&format!("ends: {why}"));
     server.stop();
     Ok(0)
@@ -366,7 +366,7 @@ fn told_secret() -> Result<Secret, Error> {
         .read_line(&mut line)
         .map_err(|error| Error::system("service", "cannot read the secret from standard input", error))?;
     Secret::new(line.trim_end().as_bytes())
-        .ok_or_else(|| Error::usage("service", "no secret came by standard input"))
+        .ok_or_else(|| Error::usage("service", "standard input contains no secret"))
 }
 
 /// This process as its callers see it.
@@ -404,8 +404,8 @@ impl Agent for ServiceAgent {
     }
 
     fn prepare(&self, _plan: PlanMessage, _stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
-        Err(Error::usage("service", "a service takes part in runs of --hosts alone")
-            .remedy("name it by --hosts; --clients and --master are for engines"))
+        Err(Error::usage("service", "a service supports only runs with --hosts")
+            .remedy("name it in --hosts; --clients and --master are for engines"))
     }
 
     fn host(&self) -> Option<Arc<dyn SessionHost>> {
@@ -414,7 +414,7 @@ impl Agent for ServiceAgent {
 
     fn quit(&self) -> Result<(), Error> {
         // When nobody waits any more the process is ending already.
-        let _ = self.end.send("told to over the control channel".to_owned());
+        let _ = self.end.send("requested over the control channel".to_owned());
         Ok(())
     }
 }

@@ -119,7 +119,7 @@ fn tell_what_is_left(manifest: Option<&Manifest>) {
     };
     let left = manifest.words();
     tell(format_args!(
-        "strata: ended by a second signal before all was removed that this run made: {} may be left; {} removes it",
+        "strata: ended by a second signal before everything was removed: {} may be left; {} removes it",
         left.join(", "),
         command(&path)
     ));

@@ -149,7 +149,7 @@ fn plan_rows(
                 };
                 all.and_then(|all| {
                     phases = all;
-                    let missing = || Error::usage("stack", "the stage before it cannot be measured");
+                    let missing = || Error::usage("stack", "the preceding stage cannot be measured");
                     let phase = phases.get(given.stage).cloned().ok_or_else(missing)?;
                     Ok(Planned { request: number, ..Planned::of(phase) })
                 })
@@ -261,7 +261,7 @@ fn attempt(session: &mut Session, rows: &[PlannedRow], seed: u64) -> Result<(), 
     let found = verdict(&session.record);
     let remedy = found.remedies.into_iter().find(|remedy| !remedy.options.is_empty());
     let (Some(remedy), Some(row)) = (remedy, found.row.and_then(|at| rows.get(at))) else {
-        crate::output::tell("strata: stack: --try: there is no remedy that could be tried");
+        crate::output::tell("strata: stack: --try: no remedy can be tried automatically");
         return Ok(());
     };
     let (Some(spec), Some(without)) = (&row.spec, &row.planned) else { return Ok(()) };
@@ -318,7 +318,7 @@ fn window_ns(spec: &StackSpec) -> u64 {
 fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
     let directory = spec.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     if !directory.is_dir() {
-        return Err(Error::usage("stack", "there is no such directory")
+        return Err(Error::usage("stack", "no such directory")
             .with("dir", directory.display())
             .remedy("give --dir a directory"));
     }
@@ -338,7 +338,7 @@ fn check_space(spec: &StackSpec, scratch: &Path, loads: &StackLoads) -> Result<(
             .with("dir", directory.display())
             .with("free", ByteSize(free_bytes).human())
             .remedy(format!(
-                "free {} there, or give --dir another place or --size less",
+                "free {} there, give another --dir, or reduce --size",
                 ByteSize(need_bytes).human()
             )));
     }

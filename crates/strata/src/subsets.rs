@@ -28,7 +28,7 @@ pub(crate) fn check(phases: &[Planned], runs: &mut Runs) -> Result<(), Error> {
         let hosts = |planned: &Planned| place(planned).map_or(1, |place| place.hosts);
         if let Some(other) = stage.iter().find(|planned| hosts(planned) != hosts(&stage[0])) {
             let message = format!(
-                "{} phases at the same time begin together, on the same hosts, and one is of {} and one of {}",
+                "{} concurrent phases must use the same hosts, but one has {} and one has {}",
                 stage.len(),
                 hosts(&stage[0]),
                 hosts(other)
@@ -58,14 +58,14 @@ fn check_own(phases: &[Planned]) -> Result<(), Error> {
         match fewest {
             Some((before, of_before)) if of_before.hosts < own.hosts => {
                 let message = format!(
-                    "each host has its own targets, and {} of {} follows {} of {}: hosts would lack what they took no part in",
+                    "each host has its own targets, and {} of {} follows {} of {}: hosts would lack the data of phases without them",
                     planned.plan.name(),
                     units::counted(own.hosts.into(), "host"),
                     before.plan.name(),
                     units::counted(of_before.hosts.into(), "host"),
                 );
                 return Err(refusal(message).remedy(
-                    "order phases from many hosts to few, give --host-targets shared where all hosts see the same, or make them runs of their own",
+                    "order phases from many hosts to few, give --host-targets shared if all hosts see the same targets, or run them separately",
                 ));
             }
             Some((_, of_before)) if of_before.hosts == own.hosts => {}

@@ -25,7 +25,7 @@ pub(crate) fn tell(tell: &Tell) -> Result<u8, Error> {
         Told::Interrupt => {
             let interrupted = |job: Option<String>| match job {
                 Some(name) => format!("interrupted {name}"),
-                None => "nothing ran".to_owned(),
+                None => "no phase ran".to_owned(),
             };
             fleet.interrupt().into_iter().map(|answer| answer.map(interrupted)).collect()
         }

@@ -23,7 +23,8 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
             .map_err(|error| Error::usage("tool cost", error.to_string()))?;
     }
     let (programme, mut layers) = planning::plan(&[spec], 1)?;
-    let planned = programme.phases.first().ok_or_else(|| Error::usage("tool cost", "null: has no phase"))?;
+    let planned =
+        programme.phases.first().ok_or_else(|| Error::usage("tool cost", "null: produced no phase"))?;
     let context = StageContext {
         number: 0,
         interrupt: Arc::new(AtomicBool::new(false)),
@@ -33,8 +34,9 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
     let run = layers.runs.of(planned.plan.layer())?;
     let jobs = run.part(vec![&planned.phase], &[], &context)?.jobs();
     let outcomes = runner::run_together(jobs, HostClock::get(), &mut |_| {})?;
-    let outcome =
-        outcomes.first().ok_or_else(|| Error::new(ErrorKind::Run, "tool cost", "null: has no outcome"))?;
+    let outcome = outcomes
+        .first()
+        .ok_or_else(|| Error::new(ErrorKind::Run, "tool cost", "null: produced no outcome"))?;
     let summary = summarise(&outcome.samples, WarmUp::None);
     let clock = HostClock::get();
     let begun = clock.now_ns();

@@ -125,7 +125,7 @@ fn device_bytes(target: &str) -> Result<u64, String> {
     let found = layer::all().into_iter().find_map(|layer| layer.device_bytes(target));
     found
         .unwrap_or_else(|| {
-            Err(Error::usage("probe", "no layer of this build has such targets").with("target", target))
+            Err(Error::usage("probe", "no layer of this build supports such targets").with("target", target))
         })
         .map_err(|error| error.to_string())
 }

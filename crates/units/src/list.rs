@@ -35,7 +35,7 @@ pub fn parse_index_list(name: &str, text: &str, limit: u32) -> Result<Vec<u32>, 
     let what = format!("a list of {name}");
     let refused = |accepted: String| ParseError::new(what.clone(), text, accepted);
     let Some(last) = limit.checked_sub(1) else {
-        return Err(refused("no list, since there is nothing to choose from".to_owned()));
+        return Err(refused("no list, because there is nothing to choose from".to_owned()));
     };
     let accepted = || refused(format!("indexes from 0 to {last} and ranges of them, such as 0 or 0,2,4-7"));
     let mut seen = vec![false; limit as usize];

@@ -74,12 +74,14 @@ pub(super) fn remedy(code: c_int) -> Option<&'static str> {
         }
         7 | 9 => "this device or machine has no GPUDirect Storage: use --gpu-path staged",
         8 | 19 | 20 => {
-            "give --direct, or use --gpu-path staged: the file system or its open flags are not taken"
+            "give --direct, or use --gpu-path staged: the file system or its open flags are not supported"
         }
-        11 | 15 | 47 => "see whether the device works (nvidia-smi)",
-        16 | 17 | 36 | 45 => "use smaller blocks or a lower queue depth: the device maps only so much (BAR1)",
+        11 | 15 | 47 => "check that the device works (nvidia-smi)",
+        16 | 17 | 36 | 45 => {
+            "use smaller blocks or a lower queue depth: the memory that the device can map (BAR1) is limited"
+        }
         27 => {
-            "in a container, give it the device database of the host (/run/udev): the library asks it for the file system"
+            "in a container, mount the device database of the host (/run/udev): the library reads the file system from it"
         }
         18 => "use a file or a block device",
         _ => return None,

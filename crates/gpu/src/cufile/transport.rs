@@ -40,15 +40,15 @@ impl Transport {
     pub fn note(self) -> &'static str {
         match self {
             Self::Module if Counters::now().is_none() => {
-                "GPUDirect Storage with nvidia-fs, which counts no requests: whether they went directly cannot be told \
+                "GPUDirect Storage with nvidia-fs, whose request counters are off: whether requests went directly is unknown \
                  (echo 1 > /sys/module/nvidia_fs/parameters/rw_stats_enabled)"
             }
             Self::Module => "GPUDirect Storage with nvidia-fs",
             Self::PeerToPeer => {
-                "GPUDirect Storage without nvidia-fs, by PCI P2PDMA: whether requests went directly cannot be told"
+                "GPUDirect Storage without nvidia-fs, by PCI P2PDMA: whether requests went directly is unknown"
             }
             Self::Compatibility => {
-                "GPUDirect Storage is in compatibility mode (nvidia-fs is not loaded): data go through memory of the host"
+                "GPUDirect Storage is in compatibility mode (nvidia-fs is not loaded): data goes through host memory"
             }
         }
     }

@@ -166,7 +166,7 @@ impl Dashboard {
         if !snapshot.hosts.is_empty() {
             // How many processors the hosts have is not known here.
             let driving = snapshot.hosts.iter().filter(|host| host.role.drives() && host.failure.is_none());
-            let value = Span::raw(format!("{used:.2} on {} that drive", driving.count()));
+            let value = Span::raw(format!("{used:.2} on {} driving hosts", driving.count()));
             frame.render_widget(Line::from(vec![label("CPUs"), value]), gauge);
             return;
         }

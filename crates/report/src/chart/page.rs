@@ -55,7 +55,7 @@ pub fn to_html(records: &[Named<'_>]) -> String {
     let mut section = None;
     let made = charts(records);
     if made.is_empty() {
-        out += "<p class=\"muted\">There is nothing to draw: no operation completed.</p>\n";
+        out += "<p class=\"muted\">No chart to draw: no operation completed.</p>\n";
     }
     for made in made {
         if section.as_ref() != Some(&made.section) {
@@ -101,8 +101,8 @@ fn about(named: &Named<'_>, out: &mut String) {
 fn ended(record: &Record) -> String {
     let word = match record.status {
         Status::Complete => return String::new(),
-        Status::Running => "did not end: this is what was done until then",
-        Status::Partial => "not complete",
+        Status::Running => "the run did not end: these are the results until then",
+        Status::Partial => "the run is incomplete",
     };
     let failure = record.failure.as_ref().map_or_else(String::new, |failure| format!(": {}", clean(failure)));
     format!("<p class=\"warn\">{word}{}</p>\n", escaped(&failure))
@@ -163,11 +163,11 @@ fn doubts(record: &Record, out: &mut String) {
     if kinds.is_empty() {
         return;
     }
-    *out += "<p class=\"warn\">What casts doubt on these figures:</p>\n<ul>\n";
+    *out += "<p class=\"warn\">Warnings about these results:</p>\n<ul>\n";
     for (kind, found) in kinds {
         let first = found[0].1;
         let example =
-            if found.iter().all(|(_, doubt)| doubt.detail == first.detail) { "" } else { "for one, " };
+            if found.iter().all(|(_, doubt)| doubt.detail == first.detail) { "" } else { "for example, " };
         let _ = writeln!(
             out,
             "<li><b>{}</b> ({}): {example}{}; <span class=\"muted\">{}</span></li>",

@@ -23,7 +23,7 @@ pub(super) fn image(shapes: &[Shape], look: &Look, pixels: f32) -> Result<Vec<u8
         .ok_or_else(|| format!("an image of {width} x {height} pixels cannot be made"))?;
     let mut canvas = Canvas { pixmap, look, scale: Transform::from_scale(pixels, pixels) };
     shapes.iter().for_each(|shape| canvas.shape(shape));
-    canvas.pixmap.encode_png().map_err(|error| format!("the image cannot be packed: {error}"))
+    canvas.pixmap.encode_png().map_err(|error| format!("the image cannot be compressed: {error}"))
 }
 
 fn line_path(points: &[(f64, f64)], closed: bool) -> Option<Path> {

@@ -201,7 +201,7 @@ fn doubts_stand_in_the_chart() {
         detail: "seen".to_owned(),
         remedy: "use --direct".to_owned(),
     });
-    assert_eq!(chart_of(&[named(&record)], "rate").warning, "In doubt: page cache");
+    assert_eq!(chart_of(&[named(&record)], "rate").warning, "Warnings: page cache");
     assert!(to_html(&[named(&record)]).contains("use --direct"));
 }
 
@@ -386,8 +386,8 @@ fn a_page_tells_each_kind_of_doubt_once() {
     record.phases[2].doubts.push(doubt("page_cache", "from memory"));
     let page = to_html(&[named(&record)]);
     assert_eq!(page.matches("<li>").count(), 2);
-    assert!(page.contains("<b>too_short</b> (everywhere): for one, 0 ms long;"), "{page}");
+    assert!(page.contains("<b>too_short</b> (everywhere): for example, 0 ms long;"), "{page}");
     assert!(page.contains("<b>page_cache</b> (randread, in 2 of 3 phases): from memory;"), "{page}");
-    assert!(!page.contains("nothing to draw"));
-    assert!(to_html(&[named(&crate::sample::record(vec![]))]).contains("There is nothing to draw"));
+    assert!(!page.contains("No chart to draw"));
+    assert!(to_html(&[named(&crate::sample::record(vec![]))]).contains("No chart to draw"));
 }

@@ -207,7 +207,7 @@ fn warning(lines: &[Line<'_>]) -> String {
         _ => format!("{kind} ({})", names.join(", ")),
     });
     let told: Vec<String> = told.collect();
-    if told.is_empty() { String::new() } else { format!("In doubt: {}", told.join("; ")) }
+    if told.is_empty() { String::new() } else { format!("Warnings: {}", told.join("; ")) }
 }
 
 /// The stroke of a line by its number: colours that come round again differ in their strokes.

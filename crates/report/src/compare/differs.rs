@@ -99,7 +99,7 @@ fn of_targets(record: &Record, fact: fn(&host::TargetEnvironment) -> Option<Stri
 pub(super) fn facts(a: &Operand, b: &Operand) -> Vec<Differing> {
     let of = |operand: &Operand, fact: fn(&Record) -> Option<String>| {
         distinct(
-            operand.records.iter().map(|(_, record)| fact(record).unwrap_or_else(|| "not known".to_owned())),
+            operand.records.iter().map(|(_, record)| fact(record).unwrap_or_else(|| "unknown".to_owned())),
         )
     };
     let pairs = FACTS.iter().map(|(name, fact)| ((*name).to_owned(), of(a, *fact), of(b, *fact)));

@@ -172,15 +172,15 @@ fn single(name: FigureName, a: &Runs<'_>, b: &Runs<'_>, class: Option<&str>) -> 
 fn missing(name: FigureName, a: &[f64], b: &[f64], method: Method) -> &'static str {
     match (method, name) {
         _ if (a.is_empty() || b.is_empty()) && percent_of(name).is_some() => {
-            "a side has none, or fewer than 10 operations beyond this percentile"
+            "a side has no value, or fewer than 10 operations beyond this percentile"
         }
-        _ if a.is_empty() || b.is_empty() => "a side has none",
-        (Method::SingleRuns, FigureName::Cpu) => "one value a run: --repeat tells how it varies",
+        _ if a.is_empty() || b.is_empty() => "a side has no value",
+        (Method::SingleRuns, FigureName::Cpu) => "one value per run: --repeat measures how it varies",
         (Method::SingleRuns, _) if percent_of(name).is_some() => {
             "a run is too short, or has too few operations beyond this percentile"
         }
         (Method::SingleRuns, _) => "a run is too short, or varies too much",
-        (Method::Repeats | Method::Pairs, _) if a.len().min(b.len()) > 1 => "the repeats are worlds apart",
-        (Method::Repeats | Method::Pairs, _) => "too few repeats have it",
+        (Method::Repeats | Method::Pairs, _) if a.len().min(b.len()) > 1 => "the repeats differ too much",
+        (Method::Repeats | Method::Pairs, _) => "too few repeats have a value",
     }
 }

@@ -40,8 +40,8 @@ pub struct LimitOutcome {
     pub blind_to: Vec<String>,
 }
 
-const ACCEPTED: &str = "slower:PERCENT or FIGURE-slower:PERCENT, such as slower:5% or p99-slower:10%; figures are rate, mean, \
-                        p50, p90, p99, p99.9 and cpu";
+const ACCEPTED: &str = "slower:PERCENT or FIGURE-slower:PERCENT, such as slower:5% or p99-slower:10%; FIGURE is rate, mean, \
+                        p50, p90, p99, p99.9 or cpu";
 
 impl FromStr for Limit {
     type Err = ParseError;
@@ -86,14 +86,18 @@ impl Limit {
             self.judge_phase(phase, &mut outcome);
         }
         for alone in unmatched {
-            outcome.blind_to.push(format!("{}: only {} has it", alone.label(), alone.side.to_uppercase()));
+            outcome.blind_to.push(format!(
+                "{}: this phase exists only in {}",
+                alone.label(),
+                alone.side.to_uppercase()
+            ));
         }
         outcome
     }
 
     fn judge_phase(&self, phase: &PhaseComparison, outcome: &mut LimitOutcome) {
         let Some((figure, verdict)) = self.of(phase) else {
-            outcome.blind_to.push(format!("{}: no such figure", phase.label()));
+            outcome.blind_to.push(format!("{}: the phase has no such metric", phase.label()));
             return;
         };
         let place = format!("{}: {}", phase.label(), figure.figure.name());
@@ -113,7 +117,7 @@ impl Limit {
             outcome.exceeded_by.push(format!("{place} {}", words(&difference)));
         } else if verdict == Verdict::NoDifference && unseen_percent > self.percent {
             let unseen = unsigned(unseen_percent);
-            outcome.blind_to.push(format!("{place}: differences below {unseen} would not be seen"));
+            outcome.blind_to.push(format!("{place}: only differences above {unseen} are detectable"));
         }
     }
 

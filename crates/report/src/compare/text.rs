@@ -10,7 +10,7 @@ use super::{
 use crate::page::{Cell, Page, Style, Table};
 use crate::words::{clean, counted, rate};
 
-const COLUMNS: &[&str] = &["", "A", "B", "difference", "95% interval", "verdict"];
+const COLUMNS: &[&str] = &["", "A", "B", "difference", "95% CI", "verdict"];
 
 /// The comparison as text of `width` columns (at least 40), with ANSI colours where `colour` is set.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
     let method = match comparison.method {
         Method::SingleRuns => "one run each",
         Method::Repeats => "repeats",
-        Method::Pairs => "repeats in pairs that ran next to each other",
+        Method::Pairs => "repeats, run in adjacent pairs",
     };
     page.line(
         &format!("strata {}, B compared with A: {method}", clean(&comparison.strata_version)),
@@ -45,7 +45,8 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
         page.field("note", note, Style::Plain);
     }
     for alone in &comparison.unmatched {
-        let text = format!("{} has no counterpart: only {} has it", alone.label(), alone.side.to_uppercase());
+        let text =
+            format!("{} has no counterpart: it exists only in {}", alone.label(), alone.side.to_uppercase());
         page.field("note", &text, Style::Doubt);
     }
     page.rule();
@@ -105,7 +106,7 @@ fn block(page: &mut Page, phase: &PhaseComparison) {
         page.blank();
     }
     for (side, text) in found {
-        page.field("doubt", &format!("{}: {text}", side.to_uppercase()), Style::Doubt);
+        page.field("warning", &format!("{}: {text}", side.to_uppercase()), Style::Doubt);
     }
 }
 
@@ -156,7 +157,7 @@ fn row(figure: &FigureComparison) -> Vec<Cell> {
     cells.push(match figure.verdict {
         Verdict::Faster => Cell::styled("faster", Style::Strong),
         Verdict::Slower => Cell::styled("slower", Style::Failure),
-        Verdict::NoDifference | Verdict::TooLittle => Cell::styled("none seen", Style::Faint),
+        Verdict::NoDifference | Verdict::TooLittle => Cell::styled("no difference", Style::Faint),
     });
     cells
 }
@@ -166,10 +167,10 @@ fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
     let (name, figure) = (phase.label(), phase.headline.figure.name());
     let Some((_, difference)) = phase.decisive() else {
         if phase.b_is_idle() {
-            return format!("{name}: B completed nothing, A did");
+            return format!("{name}: B completed no operations, A did");
         }
         let missing = phase.total(phase.headline.figure).and_then(|figure| figure.missing.as_deref());
-        return format!("{name}: too little data on {figure}: {}", missing.unwrap_or("it is not there"));
+        return format!("{name}: too little data on {figure}: {}", missing.unwrap_or("no value exists"));
     };
     let figures = format!("{figure} {}", words(&difference));
     let others: Vec<_> = phase
@@ -182,7 +183,7 @@ fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
         .collect();
     let figures = match others[..] {
         [] => figures,
-        _ => format!("{figures}; looked at too: {}", others.join(", ")),
+        _ => format!("{figures}; also considered: {}", others.join(", ")),
     };
     // What another run would say, one run cannot know.
     let scope = if method == Method::SingleRuns { " in one run each" } else { "" };
@@ -190,7 +191,7 @@ fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
         Verdict::Faster => format!("{name}: B is faster{scope}: {figures}"),
         Verdict::Slower => format!("{name}: B is slower{scope}: {figures}"),
         Verdict::NoDifference | Verdict::TooLittle => format!(
-            "{name}: no difference that this data can show: {figures}; differences below {} would not be seen",
+            "{name}: no difference detected: {figures}; only differences above {} are detectable",
             unsigned(difference.detectable_percent(phase.headline.figure.direction()))
         ),
     }
@@ -201,6 +202,6 @@ fn limit_lines(page: &mut Page, limit: &LimitOutcome) {
         page.field("failed", &format!("--fail-if {}: {phase}", limit.limit), Style::Failure);
     }
     for phase in &limit.blind_to {
-        page.field("blind", &format!("--fail-if {}: {phase}", limit.limit), Style::Doubt);
+        page.field("warning", &format!("--fail-if {} cannot trigger: {phase}", limit.limit), Style::Doubt);
     }
 }

@@ -29,19 +29,19 @@ pub(super) fn far(evidence: &Evidence<'_>) -> Option<String> {
 
 pub(super) fn held_back(evidence: &Evidence<'_>) -> Option<String> {
     let held_back = &evidence.observations.gpu.as_ref()?.held_back;
-    (!held_back.is_empty()).then(|| format!("the clocks of a GPU were held back: {}", held_back.join("; ")))
+    (!held_back.is_empty()).then(|| format!("the clocks of a GPU were reduced: {}", held_back.join("; ")))
 }
 
 pub(super) fn shared(evidence: &Evidence<'_>) -> Option<String> {
     let others = evidence.observations.gpu.as_ref()?.other_processes;
-    (others > 0).then(|| format!("{others} other processes were on the GPU"))
+    (others > 0).then(|| format!("{others} other processes used the GPU"))
 }
 
 /// GPUDirect Storage was asked for, and data went through memory of the host.
 pub(super) fn staged(evidence: &Evidence<'_>) -> Option<String> {
     let seen = evidence.observations.gpu.as_ref().filter(|seen| seen.cufile_requests > 0)?;
     if seen.cufile_transport == Some(Transport::Compatibility) {
-        return Some("GPUDirect Storage was in compatibility mode (nvidia-fs is not loaded): data went through memory of the host".to_owned());
+        return Some("GPUDirect Storage was in compatibility mode (nvidia-fs is not loaded): data went through host memory".to_owned());
     }
     let told: Vec<_> = [too_little(seen), unaligned(seen)].into_iter().flatten().collect();
     (!told.is_empty()).then(|| told.join("; "))
@@ -52,10 +52,7 @@ fn too_little(seen: &GpuActivity) -> Option<String> {
     let direct_bytes = seen.direct_bytes.filter(|_| seen.cufile_bytes >= COUNTED_BYTES_MIN)?;
     let share = direct_bytes as f64 / seen.cufile_bytes as f64;
     (share < DIRECT_SHARE_MIN).then(|| {
-        format!(
-            "{} of the data went to the GPU directly: the rest went through memory of the host",
-            percent(share)
-        )
+        format!("{} of the data went to the GPU directly: the rest went through host memory", percent(share))
     })
 }
 
@@ -64,7 +61,7 @@ fn unaligned(seen: &GpuActivity) -> Option<String> {
     let share = seen.unaligned_requests as f64 / seen.cufile_requests as f64;
     (share > 1.0 - DIRECT_SHARE_MIN).then(|| {
         format!(
-            "{} of the requests were not on multiples of {} bytes: libcufile copied them through buffers of its own",
+            "{} of the requests were not aligned to {} bytes: libcufile copied them through internal buffers",
             percent(share),
             CuFile::PAGE_BYTES
         )

@@ -64,7 +64,7 @@ pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
     let served = local_servers_cpus(evidence).map_or(0.0, |(_, all)| all);
     let own = seen.machine_cpus_busy? - seen.other_cpus_busy.unwrap_or(0.0) + served;
     (!meant && busy > MACHINE_BUSY_SHARE_MAX * cores && own > OWN_BUSY_SHARE_MIN * cores)
-        .then(|| format!("{busy:.2} of {cores} processors were busy: threads waited for a processor"))
+        .then(|| format!("{busy:.2} of {cores} CPUs were busy: threads waited for a CPU"))
 }
 
 pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
@@ -74,7 +74,10 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     }
     let grown = evidence.logical_cores().map_or(1.0, |cores| (cores / CORES_OF_LIMITS).max(1.0));
     if let Some(stolen) = seen.stolen_cpus.filter(|stolen| *stolen > grown * STOLEN_CPUS_MAX) {
-        return Some(format!("the hypervisor gave {} of this machine to others", processors(stolen)));
+        return Some(format!(
+            "the hypervisor gave {} of this machine to other virtual machines",
+            processors(stolen)
+        ));
     }
     // Service threads on this machine serve this load; where they did not say what they took, others cannot be told from them.
     let is_served_here = evidence.plan.local_endpoints() > 0;
@@ -85,13 +88,13 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     let others = (seen.other_cpus_busy? - served.1).max(0.0);
     match seen.other_cpus_user.map(|user| (user - served.0).max(0.0)) {
         None => (others > grown * OTHER_CPUS_UNKNOWN_MAX)
-            .then(|| format!("others kept {} of this machine busy", processors(others))),
+            .then(|| format!("other processes used {} of this machine", processors(others))),
         Some(user) if user > grown * OTHER_USER_CPUS_MAX => {
-            Some(format!("others kept {} of this machine busy", processors(others.max(user))))
+            Some(format!("other processes used {} of this machine", processors(others.max(user))))
         }
         Some(user) => (others > grown * OTHER_CPUS_MAX).then(|| {
             format!(
-                "others kept {} busy, {user:.2} of it in user mode: programs, or the kernel's threads for this load",
+                "other processes used {}, {user:.2} of that in user mode: programs, or kernel threads that serve this load",
                 processors(others)
             )
         }),
@@ -127,7 +130,7 @@ pub(super) fn cpu_throttled(evidence: &Evidence<'_>) -> Option<String> {
     let quota = quota.map_or_else(String::new, |cores| format!(" of {}", processors(cores)));
     (seen.throttled_periods > 0 && share > CPU_THROTTLED_SHARE_MAX).then(|| {
         format!(
-            "the control group's quota{quota} was used up in {} of {} periods: threads stood still for {}",
+            "the control group's quota{quota} was used up in {} of {} periods: threads were stopped for {}",
             seen.throttled_periods,
             seen.periods,
             human_ns(seen.throttled_ns as f64)
@@ -153,7 +156,6 @@ pub(super) fn frequency_scaling(evidence: &Evidence<'_>) -> Option<String> {
         .map(String::as_str)
         .filter(|governor| *governor != "performance")
         .collect();
-    (!other.is_empty()).then(|| {
-        format!("the frequency governor is {}: processors slow down when they wait", other.join(", "))
-    })
+    (!other.is_empty())
+        .then(|| format!("the frequency governor is {}: CPUs slow down while they wait", other.join(", ")))
 }

@@ -44,22 +44,22 @@ pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<String> {
     let window_ns = summary.window_end_ns.saturating_sub(summary.window_start_ns);
     let operations = summary.total.window_operations;
     if operations == 0 {
-        return Some("nothing completed in the window".to_owned());
+        return Some("no operation completed in the window".to_owned());
     }
     if evidence.is_pass {
         return None;
     }
     if window_ns < WINDOW_NS_MIN {
-        return Some(format!("the window is {} long, below 1 s", human_ns(window_ns as f64)));
+        return Some(format!("the window is {} long, less than 1 s", human_ns(window_ns as f64)));
     }
     if operations < OPERATIONS_MIN {
-        return Some(format!("{operations} operations: the 99th percentile rests on fewer than 10 of them"));
+        return Some(format!("{operations} operations: fewer than 10 of them determine the 99th percentile"));
     }
     match &summary.total.rate {
         None => Some("fewer than 4 intervals: no confidence interval".to_owned()),
         // A change of the rate looks like correlation: then the change is the doubt, and not the length.
         Some(rate) if rate.effective_samples < EFFECTIVE_SAMPLES_MIN && !changes(evidence) => Some(format!(
-            "the rate rests on {:.1} independent intervals, below {EFFECTIVE_SAMPLES_MIN}",
+            "the effective sample size of the rate is {:.1}, below {EFFECTIVE_SAMPLES_MIN}",
             rate.effective_samples
         )),
         Some(_) => None,
@@ -85,7 +85,7 @@ pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
         bytes => human_bytes(bytes as f64),
     };
     Some(format!(
-        "the rate fell from {} to {} after {}, when {done} were done",
+        "the rate fell from {} to {} after {} ({done} done)",
         rate(drop.operations_per_second_before),
         rate(drop.operations_per_second_after),
         human_ns(at.elapsed_ns as f64)
@@ -117,13 +117,13 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
         return None;
     }
     if let Some(stall_ns) = stall_ns(evidence) {
-        return Some(format!("nothing completed for {} within the phase", human_ns(stall_ns as f64)));
+        return Some(format!("no operation completed for {} within the phase", human_ns(stall_ns as f64)));
     }
     let steady = &evidence.summary.steady;
     match steady.reason {
         SteadyReason::Steady | SteadyReason::HangingGrows => hanging(evidence).map(|hanging| {
             format!(
-                "what hangs grows: {} that began in the first third of the window had not ended at its end, and {} of the second",
+                "more and more operations hang: {} of the first third of the window had not completed at its end, and {} of the second third",
                 counted(hanging.first_third, "operation"),
                 hanging.second_third
             )
@@ -133,7 +133,7 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
         SteadyReason::RateDropped | SteadyReason::BacklogGrows => None,
         SteadyReason::Wanders => wanders(evidence),
         SteadyReason::LevelChanges => {
-            let words = "the rate changed its level within the window";
+            let words = "the rate shifted within the window";
             Some(steady.level_change.as_ref().map_or(words.to_owned(), |change| {
                 let (before, after) =
                     (rate(change.operations_per_second_before), rate(change.operations_per_second_after));
@@ -191,7 +191,7 @@ fn stall_ns(evidence: &Evidence<'_>) -> Option<u64> {
 fn wanders(evidence: &Evidence<'_>) -> Option<String> {
     let intervals = evidence.samples.series.points.len();
     let worth = evidence.summary.total.rate.as_ref()?.effective_samples;
-    Some(format!("the rate wanders: its {intervals} intervals are worth {worth:.1} independent ones"))
+    Some(format!("the rate drifts slowly: {intervals} intervals have an effective sample size of {worth:.1}"))
 }
 
 fn moved(percent: f64) -> (&'static str, f64) {
@@ -205,7 +205,7 @@ pub(super) fn arrivals_unserved(evidence: &Evidence<'_>) -> Option<String> {
     let missing = arrivals.unserved_operations as f64 / due.max(1) as f64;
     if missing > UNSERVED_SHARE_MAX {
         return Some(format!(
-            "{} were asked for and {} started: {} operations never were",
+            "requested {}, started {}: {} operations were never issued",
             rate(arrivals.asked_per_second),
             rate(arrivals.started_per_second),
             count(arrivals.unserved_operations)
@@ -213,7 +213,7 @@ pub(super) fn arrivals_unserved(evidence: &Evidence<'_>) -> Option<String> {
     }
     let growth = arrivals.backlog_growth_per_second.filter(|_| arrivals.backlog_grows)?;
     Some(format!(
-        "{} were asked for and {} completed: what waits grows by {}, and latencies with it",
+        "requested {}, completed {}: the queue grows by {}, and latencies grow with it",
         rate(arrivals.asked_per_second),
         rate(arrivals.completed_per_second.unwrap_or(evidence.summary.total.operations_per_second)),
         rate(growth)
@@ -229,7 +229,7 @@ pub(super) fn unfinished_operations(evidence: &Evidence<'_>) -> Option<String> {
         workers().flat_map(|worker| &worker.classes).filter_map(|class| class.unfinished.max_ns()).max();
     (unfinished > 0).then(|| {
         format!(
-            "{} had not come back {} after the window; what hangs counts with the time that it had waited, {} at most",
+            "{} had not completed {} after the window; each counts with the time that it had waited until then, {} at most",
             counted(unfinished, "operation"),
             human_ns(summary.drain_ns as f64),
             human_ns(longest_ns.unwrap_or(0) as f64)
@@ -246,7 +246,7 @@ pub(super) fn generator_late(evidence: &Evidence<'_>) -> Option<String> {
         late.p99_ns.is_some() && late_p99 > LATENESS_P99_NS_MIN.max(LATENESS_P99_SHARE_MAX * p99);
     (is_mean_late || is_tail_late).then(|| {
         format!(
-            "operations left {} late on average (p99 {}) because of strata itself, of {} (p99 {}) of latency",
+            "strata issued operations {} late on average (p99 {}); the latency is {} on average (p99 {})",
             human_ns(late.mean_ns),
             human_ns(late_p99),
             human_ns(latency.mean_ns),

@@ -81,7 +81,9 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
     if depth > 1 && !case.is_cpu_bound && depth * 4 <= DEPTH_MAX {
         let more = depth * 4;
         found.push(Remedy::option(
-            format!("more in flight: --depth {more}, now {depth}; the workers wait most of the time"),
+            format!(
+                "more operations in flight: --depth {more}, now {depth}; the workers wait most of the time"
+            ),
             "depth",
             more,
         ));
@@ -90,7 +92,7 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
     if threads * 2 <= room {
         let more = threads * 2;
         let why = if case.is_cpu_bound {
-            "one thread is on its CPU all the time, others are free"
+            "one thread uses its CPU fully, other CPUs are free"
         } else {
             "the workers wait most of the time"
         };
@@ -101,7 +103,7 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
         ));
     }
     if found.is_empty() && case.is_cpu_bound {
-        found.push(Remedy::told("more or faster CPUs: the load uses all that this machine has"));
+        found.push(Remedy::told("more or faster CPUs: the load uses all CPUs of this machine"));
     }
     found
 }

@@ -298,7 +298,7 @@ fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
     }
     for row in rows {
         if let Some(why) = &row.row.uncompared {
-            let text = format!("{} at {} is compared with nothing: {why}", row.row.layer, row.row.load);
+            let text = format!("{} at {} has no comparison: {why}", row.row.layer, row.row.load);
             page.field("note", &clean(&text), Style::Plain);
         }
     }
@@ -314,7 +314,7 @@ fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
                 if let Some(why) = &row.faster_by {
                     page.field(
                         "note",
-                        &clean(&format!("{name} is faster than what carries it: {why}")),
+                        &clean(&format!("{name} is faster than the layer below it: {why}")),
                         Style::Plain,
                     );
                 }
@@ -354,7 +354,8 @@ fn reliability(rows: &[Row<'_>], steps: &[Step], warnings: usize, detail: Detail
     }
     let void = steps.iter().filter(|step| matches!(step.finding, Finding::Void(_))).count();
     let missing = rows.iter().filter(|row| row.passes.is_empty()).count();
-    let mut parts = vec![format!("{} of {} comparisons hold", steps.len() - unsure - void, steps.len())];
+    let mut parts =
+        vec![format!("{} of {} comparisons conclusive", steps.len() - unsure - void, steps.len())];
     if unsure > 0 {
         parts.push(format!("{unsure} inconclusive ({})", words.join(", ")));
     }

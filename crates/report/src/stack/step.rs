@@ -118,7 +118,7 @@ fn of_windows(factor: f64, own: Option<&RateEstimate>, carrier: Option<&RateEsti
 fn disturbed(row: &Row<'_>) -> Option<Finding> {
     Some(match row.disturbance.as_ref()? {
         Disturbance::Others(cpus) => {
-            let why = format!("other processes, or the hypervisor, used {}", processors(*cpus));
+            let why = format!("other processes or the hypervisor used {}", processors(*cpus));
             Finding::Inconclusive("others", why)
         }
         Disturbance::Quota(share) => {
@@ -138,7 +138,7 @@ fn finding(row: &Row<'_>, carrier: &Row<'_>, times: f64, interval: Option<(f64, 
     let Some((low, high)) = interval else {
         return Finding::Inconclusive(
             "few",
-            "fewer than two passes of both rows completed anything".to_owned(),
+            "fewer than two passes of both rows completed any operation".to_owned(),
         );
     };
     if high < 1.0 / FASTER_FACTOR {
@@ -147,7 +147,7 @@ fn finding(row: &Row<'_>, carrier: &Row<'_>, times: f64, interval: Option<(f64, 
             // Records that name no carriers say nothing of caches either.
             None if row.row.kind.is_none() => Finding::Faster,
             None => Finding::Void(format!(
-                "{} times as fast as {}, which carries it",
+                "{} times as fast as {}, the layer below it",
                 factor(1.0 / times),
                 carrier.called()
             )),
@@ -155,7 +155,7 @@ fn finding(row: &Row<'_>, carrier: &Row<'_>, times: f64, interval: Option<(f64, 
     }
     let spans_loss = low <= 1.0 && high >= LOSS_FACTOR_MIN;
     if high / low > WIDE_FACTOR || spans_loss {
-        let why = format!("its passes differ: {} to {} times slower", factor(low), factor(high));
+        let why = format!("the passes differ: {} to {} times slower", factor(low), factor(high));
         return Finding::Inconclusive("varies", why);
     }
     if low > 1.0 && times >= LOSS_FACTOR_MIN { Finding::Loss } else { Finding::Keeps }

@@ -62,7 +62,7 @@ fn spent(rows: &[Row<'_>], steps: &[Step], named: Option<usize>) -> Option<Strin
 fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     let bare = |found: StackVerdict| Verdict { found, row: None, remedies: Vec::new() };
     if steps.is_empty() {
-        let sentence = "nothing to compare: no row and one that carries it were measured at the same load";
+        let sentence = "nothing to compare: no row and a row below it were measured at the same load";
         return bare(nothing(StackVerdictKind::None, sentence));
     }
     if let Some(found) = quota(record, rows) {
@@ -77,11 +77,15 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     if let Some(step) = steps.iter().find(|step| may_lose_more(step, most)) {
         let row = &rows[step.row];
         let Finding::Inconclusive(_, why) = &step.finding else { unreachable!("it was looked for") };
-        let sentence = format!("{} at {} may lose most: {why}", clean(&row.row.layer), clean(&row.row.load));
+        let sentence = format!(
+            "{} at {} may be the largest loss, but it is inconclusive: {why}",
+            clean(&row.row.layer),
+            clean(&row.row.load)
+        );
         return bare(nothing(StackVerdictKind::Inconclusive, &sentence));
     }
     let Some(leader) = leader else {
-        let sentence = "no layer is known to be slower than what carries it";
+        let sentence = "no layer is measurably slower than the layer below it";
         return bare(nothing(StackVerdictKind::None, sentence));
     };
     let is_alike = |step: &&&Step| holds(step.interval, leader.factor) || holds(leader.interval, step.factor);
@@ -125,7 +129,7 @@ fn quota(record: &Record, rows: &[Row<'_>]) -> Option<StackVerdict> {
     let quota = record.environment.system.cpu_limit_cores;
     let quota = quota.map_or_else(String::new, |cores| format!(" of {cores:.2} CPUs"));
     let sentence = format!(
-        "the processor is the limit: the control group's quota{quota} stopped threads in {stopped} of {measured} rows"
+        "the CPU quota is the limit: the control group's quota{quota} stopped threads in {stopped} of {measured} rows"
     );
     let found = nothing(StackVerdictKind::Limit, &sentence);
     Some(StackVerdict { layer: Some("processor".to_owned()), load: Some("all".to_owned()), ..found })
@@ -144,7 +148,7 @@ fn others(rows: &[Row<'_>]) -> Option<StackVerdict> {
     }
     let mean = used.iter().sum::<f64>() / used.len() as f64;
     let sentence = format!(
-        "others loaded this machine: they used {mean:.2} CPUs in {} of {measured} rows; stop them and run again",
+        "other processes loaded this machine: they used {mean:.2} CPUs in {} of {measured} rows; stop them and run again",
         used.len()
     );
     Some(nothing(StackVerdictKind::Inconclusive, &sentence))
@@ -207,7 +211,7 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
         (StackVerdictKind::Limit, sentence)
     } else {
         let sentence = format!(
-            "{layer} loses most, at {load}: {times}x slower than {}{interval}",
+            "{layer} is the largest loss, at {load}: {times}x slower than {}{interval}",
             clean(&below.row.layer)
         );
         (StackVerdictKind::Loss, sentence)
@@ -270,5 +274,5 @@ fn chains(rows: &[Row<'_>], steps: &[Step]) -> Vec<String> {
 fn limit_of(row: &Row<'_>) -> Option<&'static str> {
     let has =
         |kind: &str| row.passes.iter().any(|(_, phase)| phase.doubts.iter().any(|doubt| doubt.kind == kind));
-    has("io_throttled").then_some("held there by a control group's io.max")
+    has("io_throttled").then_some("limited by a control group's io.max")
 }

@@ -112,7 +112,7 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
         Some(LadderDimension::Depth) => terms.depth_column,
         Some(LadderDimension::Threads) => "threads",
         Some(LadderDimension::BlockSize) => terms.size_column,
-        Some(LadderDimension::Rate) => "asked",
+        Some(LadderDimension::Rate) => "requested",
         None => "t x q",
     };
     let mut table = Table::of_figures(&[
@@ -188,23 +188,26 @@ fn knee_sentence(knee: &Knee, place: &str, rungs: &[&PhaseRecord]) -> String {
     let last = rungs.iter().filter_map(|rung| little_words(rung)).max_by(|a, b| a.0.total_cmp(&b.0));
     match knee.shape {
         LadderShape::SinglePoint => {
-            format!("{at}; one usable rung, so there is no knee to find: climb further")
+            format!("{at}; only one usable rung, so no knee can be found: climb further")
         }
         LadderShape::StillClimbing => format!(
-            "none yet: the rate still grows at the last rung ({at}): climb further; without any waiting {:.0} in \
-             flight would be enough for it",
+            "none yet: the rate still grows at the last rung ({at}): climb further; without queueing, {:.0} operations in \
+             flight would reach it",
             knee.concurrency_saturation.ceil()
         ),
         LadderShape::FlatFromStart => format!(
-            "{at}: the first rung already gives {} of the highest rate; more in flight only wait longer{}",
+            "{at}: the first rung already reaches {} of the highest rate; more operations in flight only wait longer{}",
             percent(knee.operations_per_second / knee.operations_per_second_max),
             beyond(knee, last)
         ),
         LadderShape::Plateau => {
-            format!("{at}; beyond it latency grows in proportion and the rate does not{}", beyond(knee, last))
+            format!(
+                "{at}; beyond it, latency grows in proportion and the rate does not grow{}",
+                beyond(knee, last)
+            )
         }
         LadderShape::FallsAfterPeak => format!(
-            "{at}; more load does harm: the last rung gives {} of the highest rate{}",
+            "{at}; more load reduces the rate: the last rung reaches {} of the highest rate{}",
             percent(knee.last_share_of_max),
             beyond(knee, last)
         ),
@@ -214,7 +217,7 @@ fn knee_sentence(knee: &Knee, place: &str, rungs: &[&PhaseRecord]) -> String {
 /// Where the two bounds of a closed queue cross, beside the rung that was measured.
 fn saturation_sentence(knee: &Knee) -> String {
     format!(
-        "{:.1} in flight would do without any waiting: the highest rate x the lowest mean ({} x {})",
+        "without queueing, {:.1} operations in flight would be enough: the highest rate x the lowest mean ({} x {})",
         knee.concurrency_saturation,
         rate(knee.operations_per_second_max),
         human_ns(knee.latency_ns_unloaded)
@@ -246,7 +249,7 @@ fn little(knee: &Knee, dimension: Option<LadderDimension>) -> Option<String> {
     let climbs = !matches!(dimension, Some(LadderDimension::BlockSize | LadderDimension::Rate));
     (climbs && (worst.ratio - 1.0).abs() > LITTLE_SPREAD_MAX).then(|| {
         format!(
-            "at {} asked for, {:.1} were in flight on average: the difference is time between operations, in strata \
+            "at {} requested, {:.1} were in flight on average: the difference is time between operations, in strata \
              itself or in its system calls",
             worst.asked, worst.measured
         )
@@ -261,7 +264,7 @@ fn bandwidth_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
         .filter(|rung| bandwidth(rung) >= BANDWIDTH_SHARE_MIN * bandwidth(best))
         .min_by_key(|rung| rung.plan.operation_bytes_max())?;
     Some(format!(
-        "the highest bandwidth is {} with {}; from {} on {} of it are there",
+        "the highest bandwidth is {} with {}; {} and more reach {} of it",
         human_bytes_per_second(bandwidth(best)),
         human_bytes(best.plan.operation_bytes_max() as f64),
         human_bytes(enough.plan.operation_bytes_max() as f64),
@@ -280,14 +283,14 @@ fn served_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
     let full = outcomes[..missed.unwrap_or(outcomes.len())].last().map(|(arrivals, _, latency)| {
         let told = latency.p99_ns.map(|ns| bounded(ns as f64, latency.is_lower_bound(99.0)));
         let p99 = told.map_or_else(String::new, |ns| format!(" (p99 {ns})"));
-        format!("in full up to {}{p99}", rate(arrivals.asked_per_second))
+        format!("all rates up to {}{p99}", rate(arrivals.asked_per_second))
     });
     let short = missed.map(|at| {
         let (arrivals, rung, _) = &outcomes[at];
         let (asked, completed) = (arrivals.asked_per_second, completed_per_second(arrivals, rung));
-        let waits = if arrivals.backlog_grows { ", and what waits grows" } else { "" };
+        let waits = if arrivals.backlog_grows { ", and the queue grows" } else { "" };
         format!(
-            "of {} asked for only {} completed ({}){waits}",
+            "of {} requested, only {} completed ({}){waits}",
             rate(asked),
             rate(completed),
             percent(completed / asked)

@@ -55,7 +55,7 @@ pub(super) fn block(
     page.blank();
     super::split::parts(page, phase);
     view.moved(page, phase);
-    page.field("sure", &sure(phase), Style::Plain);
+    page.field("precision", &sure(phase), Style::Plain);
     page.field("cost", &cost(phase), Style::Plain);
     if let Some(text) = in_flight(phase) {
         page.field("in flight", &text, Style::Plain);
@@ -172,7 +172,7 @@ fn drained(phase: &PhaseRecord) -> Option<String> {
     let summary = &phase.summary;
     (summary.drain_ns > DRAIN_NS_MIN).then(|| {
         format!(
-            "waited {} after the window for what had begun in it: {} in the latencies and in no rate",
+            "waited {} after the window for operations in flight: {} counted in the latencies but in no rate",
             human_ns(summary.drain_ns as f64),
             counted(summary.drained_operations + summary.unfinished_operations, "operation")
         )
@@ -189,16 +189,16 @@ fn sure(phase: &PhaseRecord) -> String {
     );
     let interval = match &summary.total.rate {
         Some(estimate) if estimate.low <= 0.0 => format!(
-            "the rate varies too much for a confidence interval ({intervals}, worth {:.1} independent ones)",
+            "the rate varies too much for a confidence interval ({intervals}, effective sample size {:.1})",
             estimate.effective_samples
         ),
         Some(estimate) => format!(
-            "{} to {} with 95% ({intervals}, worth {:.0} independent ones)",
+            "95 % CI {} to {} ({intervals}, effective sample size {:.0})",
             rate(estimate.low),
             rate(estimate.high),
             estimate.effective_samples
         ),
-        None if summary.total.window_operations == 0 => format!("nothing completed ({intervals})"),
+        None if summary.total.window_operations == 0 => format!("no operation completed ({intervals})"),
         None => format!("no confidence interval ({intervals}: too few)"),
     };
     format!("{interval}; {}", steadiness(phase))
@@ -210,24 +210,30 @@ fn steadiness(phase: &PhaseRecord) -> String {
     if let (Some(drop), Some(at)) = (&summary.steady.drop, &summary.dropped) {
         let (before, after) = (drop.operations_per_second_before, drop.operations_per_second_after);
         let at = human_ns(at.elapsed_ns as f64);
-        return format!("{} before {at}, {} after: the figures are of both", rate(before), rate(after));
+        return format!(
+            "{} before {at}, {} after: the results include both parts",
+            rate(before),
+            rate(after)
+        );
     }
     let start = human_ns(summary.window_start_ns as f64);
     // Of a start that was faster than what follows it, the rate is told.
     let (done, _) = phase.samples.done_by(None, summary.window_start_ns);
     let cut = done * 1e9 / summary.window_start_ns.max(1) as f64;
     let warm_up = if cut > summary.total.operations_per_second {
-        format!("the faster start before it ({}) is cut", rate(cut))
+        format!("the faster start ({}) is excluded", rate(cut))
     } else {
-        "the warm-up before it is cut".to_owned()
+        "the warm-up is excluded".to_owned()
     };
     match (is_steady(phase), summary.window_start_ns) {
-        _ if summary.steady.reason == SteadyReason::BacklogGrows => "not steady: what waits grows".to_owned(),
-        _ if summary.steady.reason == SteadyReason::HangingGrows => "not steady: what hangs grows".to_owned(),
+        _ if summary.steady.reason == SteadyReason::BacklogGrows => "not steady: the queue grows".to_owned(),
+        _ if summary.steady.reason == SteadyReason::HangingGrows => {
+            "not steady: more and more operations hang".to_owned()
+        }
         (true, 0) => "steady from the start".to_owned(),
-        (true, _) => format!("steady from {start} on, {warm_up}"),
-        (false, 0) => "not known to be steady, nothing is cut".to_owned(),
-        (false, _) => format!("not known to be steady, {start} are cut"),
+        (true, _) => format!("steady after {start}, {warm_up}"),
+        (false, 0) => "no steady state found; the whole run is used".to_owned(),
+        (false, _) => format!("no steady state found; the first {start} is excluded"),
     }
 }
 
@@ -237,8 +243,8 @@ fn cost(phase: &PhaseRecord) -> String {
     let (Some(cpu_ns), Some(tool_ns)) = (summary.cpu_ns_per_operation, summary.tool_ns_per_operation) else {
         // A window of no length, because all that was begun hangs, has no processors to tell of.
         return match summary.cpus_used {
-            0.0 => "nothing completed".to_owned(),
-            used => format!("{} busy, nothing completed", processors(used)),
+            0.0 => "no operation completed".to_owned(),
+            used => format!("{} used, no operation completed", processors(used)),
         };
     };
     let workers = &phase.samples.workers;
@@ -254,7 +260,7 @@ fn cost(phase: &PhaseRecord) -> String {
         .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     format!(
-        "{} CPU an operation, {} busy; strata itself {} an operation{parts}",
+        "{} CPU per operation, {} used; strata itself {} per operation{parts}",
         human_ns(cpu_ns),
         processors(summary.cpus_used),
         human_ns(tool_ns)
@@ -268,7 +274,7 @@ fn in_flight(phase: &PhaseRecord) -> Option<String> {
     let measured = phase.summary.concurrency;
     let apart = (measured / asked - 1.0).abs() > CONCURRENCY_SPREAD_MAX;
     (load.arrivals.is_none() && asked > 1.0 && measured > 0.0 && apart)
-        .then(|| format!("{measured:.1} on average of {asked} asked for, from submission to completion"))
+        .then(|| format!("{measured:.1} on average of {asked} requested, from submission to completion"))
 }
 
 fn finishes(page: &mut Page, phase: &PhaseRecord) {
@@ -300,17 +306,17 @@ fn finish(label: &str, finish: &Finish) -> String {
 fn arrival_words(arrivals: &ArrivalOutcome) -> String {
     let share = arrivals.started_per_second / arrivals.asked_per_second;
     let unserved = match arrivals.unserved_operations {
-        0 => "none left out".to_owned(),
-        left => format!("{} due but never started", count(left)),
+        0 => "none missed".to_owned(),
+        left => format!("{} were due but never issued", count(left)),
     };
     let completed = match (arrivals.completed_per_second, arrivals.backlog_growth_per_second) {
         (Some(completed), Some(growth)) if arrivals.backlog_grows => {
-            format!(", {} completed: what waits grows by {}", rate(completed), rate(growth))
+            format!(", {} completed: the queue grows by {}", rate(completed), rate(growth))
         }
         _ => String::new(),
     };
     format!(
-        "{} asked for, {} started ({}), {unserved}{completed}; latency counts from the intended start",
+        "{} requested, {} started ({}), {unserved}{completed}; latency counts from the intended start",
         rate(arrivals.asked_per_second),
         rate(arrivals.started_per_second),
         percent(share)
@@ -357,7 +363,7 @@ pub fn summary_line(phase: &PhaseRecord) -> String {
         parts.push(counted(total.errors, "error"));
     }
     if !phase.doubts.is_empty() {
-        parts.push(counted(phase.doubts.len() as u64, "doubt"));
+        parts.push(counted(phase.doubts.len() as u64, "warning"));
     }
     if let Some(failure) = &phase.failure {
         parts.push(format!("failed: {}", clean(failure)));

@@ -28,7 +28,7 @@ fn field(text: &str, label: &str) -> String {
 fn the_first_screen_says_it_all() {
     let mut phase = sample::phase(&Shape { operation: Operation::RandRw, ..DRIVE });
     phase.notes.push("io_uring: buffers could not be registered: plain buffers are used".to_owned());
-    phase.doubts.push(doubt("other_load", "others kept 0.50 processors of this machine busy"));
+    phase.doubts.push(doubt("other_load", "other processes used 0.50 CPUs of this machine"));
     let text = render(&sample::record(vec![phase]), 80, false);
     let expected = "\
 strata 0.1.0, run 00c0ffee00c0ffee, seed 42, 2026-01-02T03:04:05Z
@@ -46,15 +46,15 @@ read  280k/s ±0.19% 1.07 GiB/s 330 us 320 us 384 us 384 us 1.28 ms 1.28 ms
 write 120k/s ±0.19%  469 MiB/s 329 us 320 us 384 us 384 us 1.28 ms 1.28 ms
 total 400k/s ±0.19% 1.53 GiB/s 330 us 320 us 384 us 384 us 1.28 ms 1.28 ms
 
-sure      399k/s to 401k/s with 95% (40 intervals of 100 ms, worth 40
-          independent ones); steady from the start
-cost      2.40 us CPU an operation, 0.96 processors busy; strata itself 60 ns an
+precision 95 % CI 399k/s to 401k/s (40 intervals of 100 ms, effective sample
+          size 40); steady from the start
+cost      2.40 us CPU per operation, 0.96 CPUs used; strata itself 60 ns per
           operation
 note      io_uring: buffers could not be registered: plain buffers are used
-doubt     other_load: others kept 0.50 processors of this machine busy
+warning   other_load: other processes used 0.50 CPUs of this machine
           try: measure again
 ────────────────────────────────────────────────────────────────────────────────
-strata    38.2 ns an operation on the null driver; clock 9.80 ns a read
+strata    38.2 ns per operation on the null driver; 9.80 ns per clock read
           (time-stamp counter, drift 3 ppm); 24 MiB of memory
 ";
     assert_eq!(text, expected);
@@ -107,8 +107,8 @@ depth    rate   ±95%  bandwidth    mean     p50     p99  CPU/op steady
    16  100k/s ±0.10%  391 MiB/s  160 us  155 us  186 us 2.40 us    yes
    64  100k/s ±0.10%  391 MiB/s  640 us  621 us  746 us 2.40 us    yes
 
-knee      depth 8: 100k/s, mean 80.0 us; beyond it latency grows in proportion
-          and the rate does not (N = X R: 64 in flight / 100k/s = 640 us,
+knee      depth 8: 100k/s, mean 80.0 us; beyond it, latency grows in proportion
+          and the rate does not grow (N = X R: 64 in flight / 100k/s = 640 us,
           measured 640 us)
 ";
     assert!(text.contains(expected), "{text}");
@@ -123,10 +123,10 @@ fn every_shape_of_a_ladder_has_its_sentence() {
         "{climbing}"
     );
     let flat = knee(&sample::ladder(&[8, 16, 32], 80_000.0, 100_000.0));
-    assert!(flat.starts_with("depth 8: 100k/s, mean 80.0 us: the first rung already gives 100%"), "{flat}");
+    assert!(flat.starts_with("depth 8: 100k/s, mean 80.0 us: the first rung already reaches 100%"), "{flat}");
     assert!(flat.ends_with("(N = X R: 32 in flight / 100k/s = 320 us, measured 320 us)"), "{flat}");
     let single = knee(&sample::ladder(&[8], 80_000.0, 100_000.0));
-    assert!(single.ends_with("one usable rung, so there is no knee to find: climb further"), "{single}");
+    assert!(single.ends_with("only one usable rung, so no knee can be found: climb further"), "{single}");
     let mut falling = sample::ladder(&[1, 8, 16], 80_000.0, 100_000.0);
     let knee_found = falling.ladder.as_mut().unwrap().knee.as_mut().unwrap();
     knee_found.shape = statistics::LadderShape::FallsAfterPeak;
@@ -135,10 +135,10 @@ fn every_shape_of_a_ladder_has_its_sentence() {
     knee_found.little_worst.ratio = 0.75;
     let fallen = knee(&falling);
     assert!(
-        fallen.contains("more load does harm: the last rung gives 70.0% of the highest rate"),
+        fallen.contains("more load reduces the rate: the last rung reaches 70.0% of the highest rate"),
         "{fallen}"
     );
-    assert!(fallen.contains("asked for, 6.0 were in flight on average"), "{fallen}");
+    assert!(fallen.contains("requested, 6.0 were in flight on average"), "{fallen}");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
     let text = render(&record, 200, false);
     assert_eq!(
         field(&text, "sizes"),
-        "the highest bandwidth is 3.91 GiB/s with 1 MiB; from 1 MiB on 100% of it are there"
+        "the highest bandwidth is 3.91 GiB/s with 1 MiB; 1 MiB and more reach 100% of it"
     );
     assert!(text.contains("media, random reads, 4 threads x depth 32, io_uring, direct"), "{text}");
 }
@@ -195,7 +195,7 @@ fn rates_are_served_where_nothing_piles_up() {
     };
     assert_eq!(
         served(|asked| started(asked, asked.min(1e5))),
-        "in full up to 100k/s (p99 384 us); of 200k/s asked for only 100k/s completed (50.0%)"
+        "all rates up to 100k/s (p99 384 us); of 200k/s requested, only 100k/s completed (50.0%)"
     );
     // A deep queue starts everything.
     let piles_up = |asked: f64| ArrivalOutcome {
@@ -205,7 +205,7 @@ fn rates_are_served_where_nothing_piles_up() {
     };
     assert_eq!(
         served(piles_up),
-        "in full up to 100k/s (p99 384 us); of 200k/s asked for only 100k/s completed (50.0%), and what waits grows"
+        "all rates up to 100k/s (p99 384 us); of 200k/s requested, only 100k/s completed (50.0%), and the queue grows"
     );
     // Records of before do not know what waited: what completed decides.
     let unknown = |asked: f64| ArrivalOutcome {
@@ -214,7 +214,8 @@ fn rates_are_served_where_nothing_piles_up() {
         ..started(asked, asked)
     };
     assert!(
-        served(unknown).starts_with("in full up to 10.0k/s (p99 384 us); of 100k/s asked for only 60.0k/s")
+        served(unknown)
+            .starts_with("all rates up to 10.0k/s (p99 384 us); of 100k/s requested, only 60.0k/s")
     );
 }
 
@@ -253,7 +254,7 @@ fn errors_failures_and_arrivals_are_told() {
     assert_eq!(field(&text, "errors"), "3 read: Input/output error (errno 5), first after 1.20 s");
     assert!(text.contains("failed    worker 1: panicked\n"));
     assert!(text.contains("failed    interrupted\\u{1b}[31m\n"), "{text}");
-    assert_eq!(field(&text, "in flight"), "64.0 on average of 128 asked for, from submission to completion");
+    assert_eq!(field(&text, "in flight"), "64.0 on average of 128 requested, from submission to completion");
     phase.plan.load_mut().arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
     phase.arrivals = Some(ArrivalOutcome {
         asked_per_second: 1e5,
@@ -265,7 +266,7 @@ fn errors_failures_and_arrivals_are_told() {
     let text = render(&sample::record(vec![phase]), 200, false);
     assert_eq!(
         field(&text, "arrivals"),
-        "100k/s asked for, 98.0k/s started (98.0%), 12 due but never started; latency counts from the intended start"
+        "100k/s requested, 98.0k/s started (98.0%), 12 were due but never issued; latency counts from the intended start"
     );
     assert!(text.contains("open loop 100k/s Poisson"));
 }
@@ -303,8 +304,8 @@ fn doubts_of_many_phases_are_told_once() {
         phase.doubts.extend((at > 0).then(|| doubt("too_short", &format!("{at} s"))));
     }
     let text = render(&record, 80, false);
-    assert!(text.contains("doubt     debug_build: slow (everywhere)\n"), "{text}");
-    assert!(text.contains("doubt     too_short: 1 s (this is depth 2; also depth 4)\n"), "{text}");
+    assert!(text.contains("warning   debug_build: slow (everywhere)\n"), "{text}");
+    assert!(text.contains("warning   too_short: 1 s (shown: depth 2; also depth 4)\n"), "{text}");
     assert_eq!(text.matches("try: measure again").count(), 2);
     // Passes over the same load have one name.
     let same = |count| std::iter::repeat_n("a", count).chain(["b"]).collect::<Vec<_>>();
@@ -342,7 +343,7 @@ file               1000 MiB/s            320k/s
     assert!(text.contains("\non        /data/file: 10 GiB, ext4 on nvme0n1p2"), "{text}");
     assert!(text.contains("missing   memory: no memory\n"), "{text}");
     assert!(
-        text.contains("verdict   loss: file loses most, at 1 MiB sequential read: 2.00x slower"),
+        text.contains("verdict   loss: file is the largest loss, at 1 MiB sequential read: 2.00x slower"),
         "{text}"
     );
 }
@@ -356,7 +357,7 @@ fn one_line_for_the_end_of_a_phase() {
     phase.failure = Some("disk full".to_owned());
     assert_eq!(
         summary_line(&phase),
-        "randread: 400k/s ±0.19%, 1.53 GiB/s, p50 320 us, p99 384 us, 1 error, 2 doubts, failed: disk full"
+        "randread: 400k/s ±0.19%, 1.53 GiB/s, p50 320 us, p99 384 us, 1 error, 2 warnings, failed: disk full"
     );
 }
 

@@ -38,7 +38,7 @@ pub(super) fn of_hosts(specs: &[Spec], hosts: usize) -> Result<Option<Vec<OwnSpe
     let count: usize = own.iter().map(|own| own.specs.len()).sum();
     if count != specs.len() || own.iter().any(|own| own.specs.is_empty()) {
         return Err(Error::usage("hosts", "phases of single hosts and phases of all hosts in one run")
-            .remedy("give each host phases of its own, or none"));
+            .remedy("give every host its own phases, or none of them"));
     }
     Ok(Some(own))
 }
@@ -71,7 +71,7 @@ pub(super) fn outline(own: &[OwnSpecs]) -> Result<Programme, Error> {
     for own in own {
         let Programme { ladder, saturate, keep, .. } = planning::outline(&own.specs)?;
         if ladder.is_some() || saturate.is_some() {
-            return Err(Error::usage("hosts", "a climb is one of all hosts together")
+            return Err(Error::usage("hosts", "--ladder and --saturate apply to all hosts together")
                 .remedy("leave out --ladder and --saturate"));
         }
         programme.keep |= keep;

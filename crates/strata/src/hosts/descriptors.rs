@@ -29,7 +29,7 @@ fn raised(hosts: u64, started: u64, soft: Option<u64>, hard: Option<u64>) -> Res
     }
     match hard {
         Some(hard) if hard < needed => {
-            let message = format!("{} need {needed} open files", units::counted(hosts, "host"));
+            let message = format!("{} require {needed} open files", units::counted(hosts, "host"));
             Err(Error::new(ErrorKind::System, "hosts", message)
                 .with("hard_limit", hard)
                 .remedy("raise it (ulimit -Hn), or give fewer hosts"))

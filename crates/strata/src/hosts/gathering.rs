@@ -145,8 +145,8 @@ fn first_of(specs: &[Spec]) -> Result<Spec, Error> {
             || spec.rotate_hosts != first.rotate_hosts
     };
     if specs.iter().any(is_other) {
-        return Err(Error::usage("hosts", "the hosts are those of the whole run").remedy(
-            "in a job file, give hosts, fingerprint, rotate_hosts and on_host_failure outside of the phases",
+        return Err(Error::usage("hosts", "hosts are set for the whole run").remedy(
+            "in a job file, set hosts, fingerprint, rotate_hosts and on_host_failure before the first phase",
         ));
     }
     Ok(first)
@@ -181,7 +181,7 @@ fn used(specs: &[Spec], hosts: usize) -> Result<usize, Error> {
         Some(used) if used <= hosts => Ok(used),
         Some(used) => {
             let message = format!(
-                "--hosts-used {used} is more than the {} that there are",
+                "--hosts-used {used} exceeds the {} of the run",
                 units::counted(hosts as u64, "host")
             );
             Err(Error::usage("hosts", message).remedy(format!("give 1 to {hosts}, or more hosts")))
@@ -213,8 +213,8 @@ fn trust(pins: &[String], hosts: &[ListedHost]) -> Result<Option<Arc<Trust>>, Er
     };
     for pin in pins {
         if !listed(pin)? {
-            return Err(Error::usage("fingerprint", format!("{pin:?} is of a host that takes no part"))
-                .remedy("give HOST=sha256:HEX with a host of --hosts"));
+            return Err(Error::usage("fingerprint", format!("{pin:?} names a host that is not in --hosts"))
+                .remedy("give HOST=sha256:HEX for a host of --hosts"));
         }
     }
     if hosts.iter().all(|host| matches!(host, ListedHost::Local(_))) {
@@ -387,7 +387,7 @@ fn check_agreement(plans: &[Vec<PlannedPhase>], labels: &[String]) -> Result<(),
                 labels[host],
                 words(&shape(&plans[host]))
             );
-            Err(Error::usage("hosts", message).remedy("are the targets of all hosts alike?"))
+            Err(Error::usage("hosts", message).remedy("check that the targets of all hosts are alike"))
         }
     }
 }

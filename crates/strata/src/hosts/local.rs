@@ -127,14 +127,14 @@ fn address(lines: &Receiver<String>, until: Instant) -> Result<HostAddress, Erro
                 return Err(Error::new(
                     ErrorKind::Run,
                     "hosts",
-                    "a process on this machine did not serve in time",
+                    "a process on this machine did not start serving in time",
                 ));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Error::new(
                     ErrorKind::Run,
                     "hosts",
-                    "a process on this machine ended before it served",
+                    "a process on this machine ended before it started serving",
                 ));
             }
         }

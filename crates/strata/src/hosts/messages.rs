@@ -136,7 +136,7 @@ impl PhaseDetails {
 /// Reads JSON of the other side.
 pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
-        Error::new(ErrorKind::Run, "session", format!("what the other side sent cannot be read: {error}"))
+        Error::new(ErrorKind::Run, "session", format!("cannot read the message of the other side: {error}"))
             .remedy("use the same version of strata on all hosts")
     })
 }
@@ -144,6 +144,6 @@ pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
 /// Makes JSON of what is sent.
 pub(super) fn written(value: impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(value).map_err(|error| {
-        Error::new(ErrorKind::Run, "session", format!("it cannot be written as JSON: {error}"))
+        Error::new(ErrorKind::Run, "session", format!("the message cannot be written as JSON: {error}"))
     })
 }

@@ -59,7 +59,7 @@ impl Carriers {
         if launched.is_some() && are_asked(specs) {
             return Err(Error::usage(
                 "hosts",
-                "a launcher has started several processes, which are the hosts",
+                "a launcher has started several processes, and these are the hosts",
             )
             .remedy("leave out --hosts, or start one process"));
         }
@@ -122,7 +122,7 @@ impl SoFar {
         for (host, (end, label)) in outcome.hosts.iter().zip(labels).enumerate() {
             let Some(failure) = &end.failure else { continue };
             if self.lost.insert(host) && host >= hosts {
-                found.push(format!("host {label}, which takes no part in the phase: {failure}"));
+                found.push(format!("host {label}, not used in this phase: {failure}"));
             }
         }
         found
@@ -269,14 +269,13 @@ impl Leader {
     /// Refuses a climb that would have to store what its steps need.
     fn check_climb(programme: &Programme) -> Result<(), Error> {
         if programme.saturate.as_ref().is_some_and(|spec| spec.rate_percent.is_some()) {
-            return Err(Error::usage("hosts", "--rate as a share is measured on one host").remedy(
-                "climb with --saturate, and give the share of what it finds as operations a second",
-            ));
+            return Err(Error::usage("hosts", "--rate as a percentage is measured on one host")
+                .remedy("run --saturate first, and give the share of its result in operations per second"));
         }
         let is_filled = programme.phases.last().is_some_and(|planned| planned.fills);
         if programme.saturate.is_some() && is_filled {
-            return Err(Error::usage("hosts", "a climb over hosts stores no data for its steps")
-                .remedy("store them before, and give --saturate what is there; or climb by --ladder"));
+            return Err(Error::usage("hosts", "--saturate over hosts stores no data for its steps")
+                .remedy("store the data first and run --saturate on it, or use --ladder"));
         }
         Ok(())
     }

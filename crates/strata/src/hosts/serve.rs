@@ -58,8 +58,8 @@ fn place(request: &SessionRequest, asked: Option<HostPlace>) -> Result<HostPlace
     let SessionRequest { rank, hosts: of_run, .. } = *request;
     let hosts = asked.map_or(of_run, |asked| asked.hosts);
     if !(1..=of_run).contains(&hosts) {
-        return Err(Error::usage("session", format!("a phase of {hosts} of {of_run} hosts"))
-            .remedy(format!("a phase has 1 to {of_run}")));
+        return Err(Error::usage("session", format!("invalid phase: {hosts} of {of_run} hosts"))
+            .remedy(format!("a phase has 1 to {of_run} hosts")));
     }
     let run_hosts = if hosts < of_run { of_run } else { 0 };
     Ok(HostPlace { rank, hosts, run_hosts, ..HostPlace::default() })
@@ -105,7 +105,7 @@ impl SessionHost for ThisHost {
         let (programme, layers) = planning::plan_until(&specs, request.seed, stop, hosts)
             .map_err(|error| explained(self.confinement.as_ref(), error))?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
-            return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
+            return Err(Error::usage("hosts", "a phase with masters cannot use --hosts")
                 .with("phase", planned.plan.name())
                 .remedy("give --hosts, or --clients and --master, not both"));
         }
@@ -161,9 +161,8 @@ struct PartOfRun {
 impl PartOfRun {
     fn planned(&self, step: &StepAsked) -> Result<Planned, Error> {
         let found = self.programme.phases.get(step.phase).cloned();
-        let mut planned = found.ok_or_else(|| {
-            Error::usage("session", "a phase that was not planned").with("phase", step.phase)
-        })?;
+        let mut planned = found
+            .ok_or_else(|| Error::usage("session", "the phase was not planned").with("phase", step.phase))?;
         let spec = self.specs.get(planned.request);
         step.settle(&mut planned, spec);
         Ok(planned)

@@ -181,7 +181,7 @@ fn combinations() {
         ("media mem: --op read --engine psync", "mem: is measured by engine mem"),
         ("media data --op read --engine mem", "give the target mem:"),
         ("media data --op read --mix 50", "--mix goes with --op readwrite or randrw"),
-        ("media data --op read,write --ladder depth=1,2", "a ladder climbs one operation in one phase"),
+        ("media data --op read,write --ladder depth=1,2", "a ladder requires one operation in one phase"),
         ("media data --op read --saturate --rate 100", "leave out --rate and --ladder"),
         ("media data --op read --arrivals poisson", "give --rate too"),
         ("media data --op read --batch-min 2", "use 1 or less"),

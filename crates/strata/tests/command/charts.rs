@@ -86,11 +86,11 @@ fn bad_places_are_refused_in_one_line() {
         ("report a.json --png file/below", "--png: cannot make the directory"),
         ("report a.json --html nowhere/page.html", "cannot write"),
         ("report a.json --html .", "cannot write"),
-        ("report a.json --html a.json", "this is a record that is read"),
-        ("report a.json b.json --html ./b.json", "this is a record that is read"),
-        ("report a.json --svg -", "--html - writes all of them to standard output"),
-        ("report a.json --html - --csv", "both want standard output"),
-        ("report - -", "standard input (-) can be read once only"),
+        ("report a.json --html a.json", "this is an input record"),
+        ("report a.json b.json --html ./b.json", "this is an input record"),
+        ("report a.json --svg -", "--html - writes all charts to standard output"),
+        ("report a.json --html - --csv", "both write to standard output"),
+        ("report - -", "standard input (-) can be read only once"),
         ("report a.json none.json --svg images", "cannot read the file"),
         ("report", "<RECORD>"),
     ] {
@@ -136,6 +136,6 @@ fn a_run_in_which_nothing_completed_says_that_there_is_nothing_to_draw() {
     assert_eq!(scratch.run(words).code, Some(1));
     let ended = scratch.run("report x.json --png images --html page.html");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "page.html\n"), "{}", ended.stderr);
-    assert_eq!(ended.stderr, "strata: report: there is nothing to draw: no operation completed\n");
-    assert!(fs::read_to_string(scratch.join("page.html")).unwrap().contains("There is nothing to draw"));
+    assert_eq!(ended.stderr, "strata: report: no chart to draw: no operation completed\n");
+    assert!(fs::read_to_string(scratch.join("page.html")).unwrap().contains("No chart to draw"));
 }

@@ -102,7 +102,7 @@ fn a_run_that_was_killed_is_cleaned_up_by_its_manifest() {
     let running = bed.putting(&bed.server.endpoint(), "");
     // Who is under way is left alone.
     let ended = bed.clean("--yes");
-    assert!(ended.code == Some(0) && ended.stdout.contains("it is under way"), "{ended:?}");
+    assert!(ended.code == Some(0) && ended.stdout.contains("still running, skipped"), "{ended:?}");
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
     bed.server.await_no_client();
@@ -116,7 +116,7 @@ fn a_run_that_was_killed_is_cleaned_up_by_its_manifest() {
     let own = before - 3;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains(&format!("bucket {BUCKET}: {own} objects x/")), "{}", ended.stdout);
-    assert!(ended.stdout.contains("nothing was removed: --yes"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("nothing was removed: use --yes"), "{}", ended.stdout);
     assert_eq!((bed.keys(), bed.manifests().len()), (before, 1));
     let ended = bed.clean("--yes");
     assert!(ended.code == Some(0) && ended.stdout.contains(&format!("removed {own}")), "{ended:?}");
@@ -362,7 +362,7 @@ fn files_of_a_run_that_was_killed_go_by_its_manifest() {
         (vec!["a".into(), "b".into(), "theirs".into()], 1)
     );
     let ended = scratch.run("clean --yes");
-    assert!(ended.code == Some(0) && ended.stdout.contains("it is under way"), "{ended:?}");
+    assert!(ended.code == Some(0) && ended.stdout.contains("still running, skipped"), "{ended:?}");
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
     let shown = scratch.run("clean");
@@ -372,7 +372,7 @@ fn files_of_a_run_that_was_killed_go_by_its_manifest() {
         assert!(shown.stdout.contains(&format!("{}: 1 MiB", path(name))), "{}", shown.stdout);
     }
     assert!(
-        !shown.stdout.contains("theirs") && shown.stdout.contains("--yes removes it"),
+        !shown.stdout.contains("theirs") && shown.stdout.contains("use --yes to remove it"),
         "{}",
         shown.stdout
     );

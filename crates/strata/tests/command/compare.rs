@@ -149,7 +149,7 @@ fn records_of_other_loads_need_force() {
         let same = scratch.run("compare a b");
         assert_eq!(same.code, Some(0), "{words}: {}", same.stderr);
     }
-    refused(&scratch.run("compare --repeat 2 --force job.toml job.toml"), "--force is for records");
+    refused(&scratch.run("compare --repeat 2 --force job.toml job.toml"), "--force applies to records only");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn an_interrupt_keeps_what_there_is() {
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let last = ended.stderr.lines().last().unwrap();
-    assert!(last.contains("b-1") && last.contains("too little to compare"), "{last}");
+    assert!(last.contains("b-1") && last.contains("too little data to compare"), "{last}");
     assert!(!scratch.join("file").exists(), "left something behind");
     assert_eq!(read_record(&scratch.join("results/b-1.json"))["status"], "partial");
     assert_eq!(read_record(&scratch.join("results/a-1.json"))["status"], "complete");
@@ -242,7 +242,7 @@ fn bad_sides_are_refused() {
         ("media null: --op 'nop", "open quote"),
         ("media null: --op wrong", "randread"),
         ("media null:", "no operation"),
-        ("media null: --op nop --json x.json", "belongs to the comparison"),
+        ("media null: --op nop --json x.json", "applies to the comparison"),
         ("media none --op read", "none"),
         ("stack --quick", "a job file (.toml) or a quoted command line"),
         ("media --help", "a job file (.toml) or a quoted command line"),
@@ -277,9 +277,9 @@ fn command_lines_of_other_tools_are_sides() {
     let mixed = scratch.run_words(&["compare", "--repeat", "1", "media data --op read -b 64k", elbencho]);
     assert!(mixed.stderr.contains("nothing to compare"), "{}", mixed.stderr);
     let cases = [
-        ("as fio --version", "nothing that can be run"),
+        ("as fio --version", "cannot be run"),
         ("as fio job.fio --no-such", "no-such"),
-        ("as --json x.json fio job.fio", "belongs to the comparison"),
+        ("as --json x.json fio job.fio", "applies to the comparison"),
         ("as nothing job.fio", "one of fio"),
         ("as", "<NAME"),
     ];

@@ -108,7 +108,7 @@ fn services_change_places_between_phases() {
     };
     assert_eq!((done(0), done(1)), (vec![2, 3], vec![3, 2]));
     for (words, expected) in [
-        ("--rotatehosts 1 -w -s 20k -b 4k data", "no phase after the first"),
+        ("--rotatehosts 1 -w -s 20k -b 4k data", "requires a second phase"),
         ("--rotatehosts 1 -w -r -s 20k -b 4k --verify 1 data", "blocks that it wrote itself"),
     ] {
         let refused = services.run(words);

@@ -284,7 +284,7 @@ fn output_does_not_go_over_a_target() {
     ] {
         let ended = scratch.run(&format!("as {line}"));
         assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
-        assert!(ended.stderr.contains("give a file of its own"), "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("give another file"), "{line}: {}", ended.stderr);
     }
     assert_eq!(fs::read(scratch.join("precious")).unwrap(), vec![7; 1 << 20]);
 }

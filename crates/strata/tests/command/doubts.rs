@@ -54,14 +54,14 @@ impl Told {
         let doubt = doubts.iter().find(|doubt| doubt["kind"] == kind);
         let doubt = doubt.unwrap_or_else(|| panic!("no {kind}: {}", self.text));
         let [detail, remedy] = ["detail", "remedy"].map(|field| doubt[field].as_str().unwrap());
-        let printed = format!("doubt {kind}: {detail} try: {remedy} ");
+        let printed = format!("warning {kind}: {detail} try: {remedy} ");
         assert!(self.text.contains(&printed), "{printed:?} is not printed: {}", self.text);
         detail
     }
 
     pub(crate) fn silent(&self, kind: &str) {
         assert_eq!(self.detail(kind), None, "{kind}: {}", self.text);
-        assert!(!self.text.contains(&format!("doubt {kind}")), "{kind}: {}", self.text);
+        assert!(!self.text.contains(&format!("warning {kind}")), "{kind}: {}", self.text);
     }
 
     pub(crate) fn observed(&self, what: &str) -> &Value {
@@ -130,9 +130,9 @@ fn a_debug_build() {
 #[test]
 fn a_short_run() {
     let told = Told::by(&Scratch::new(), "media null: --op randread --time 100ms");
-    assert!(told.raised("too_short").contains("below 1 s"));
+    assert!(told.raised("too_short").contains("less than 1 s"));
     let told = Told::by(&Scratch::new(), "media null: --op randread --rate 200 --time 1200ms --warmup none");
-    assert!(told.raised("too_short").contains("rests on fewer than 10"), "240 operations");
+    assert!(told.raised("too_short").contains("fewer than 10 of them determine"), "240 operations");
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn more_threads_than_processors() {
     if cores != Some(processors as u64) || others > 0.7 * processors as f64 {
         return skipped("more_threads_than_processors", "others have the processors");
     }
-    assert!(told.raised("all_processors_busy").contains("threads waited for a processor"));
+    assert!(told.raised("all_processors_busy").contains("threads waited for a CPU"));
 }
 
 #[test]
@@ -439,5 +439,5 @@ fn a_writer_beside_a_reader_on_one_device() {
 #[test]
 fn more_arrivals_than_it_can_serve() {
     let told = Told::by(&Scratch::new(), "media null: --op randread --rate 200m --time 200ms");
-    assert!(told.raised("arrivals_unserved").contains("operations never were"));
+    assert!(told.raised("arrivals_unserved").contains("operations were never issued"));
 }

@@ -137,10 +137,10 @@ fn what_cannot_be_is_refused_with_what_can() {
         ("media f --op read -e psync --gpu-staging pinned", "give --memory gpu with it"),
         ("media f --op read -e cufile", "give --memory gpu"),
         ("media f --op read -e psync --memory gpu --gpu-path cufile", "use --engine cufile"),
-        ("media f --op read -e cufile --memory gpu --gpu-path staged", "goes by --gpu-path cufile"),
+        ("media f --op read -e cufile --memory gpu --gpu-path staged", "engine uses --gpu-path cufile"),
         ("media f --op read -e cufile --memory gpu -q 4", "depth"),
         ("media f --op read --memory gpu --gpu-register on -e psync", "gpu-register"),
-        ("media f --op read --memory gpu --gpu-path cufile-batch -e cufile", "goes by --gpu-path cufile"),
+        ("media f --op read --memory gpu --gpu-path cufile-batch -e cufile", "engine uses --gpu-path cufile"),
         ("media f --op read --memory gpu --gpu-path cufile-stream -e io_uring", "use --engine cufile_stream"),
         ("media f --op read --memory gpu --gpu-path cufile-batch -q 129", "depth of at most 128"),
         (
@@ -149,7 +149,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         ),
         ("media null: --op nop --memory gpu", "--memory is not an option of engine null"),
         ("media f --op read --memory gpu:", "host, pinned, gpu, or gpu:0,1"),
-        ("media f --op read --memory gpu:7", "there is no GPU 7; use one of 0"),
+        ("media f --op read --memory gpu:7", "GPU 7 does not exist; use one of 0"),
     ] {
         let ended = run(&scratch, words, "");
         assert_eq!(ended.code, Some(2), "{words}: {}{}", ended.stdout, ended.stderr);
@@ -196,11 +196,11 @@ fn every_call_that_fails_is_told_by_its_name() {
         (staged, "cuDevicePrimaryCtxRetain:1:2", "CUDA_ERROR_OUT_OF_MEMORY"),
         (staged, "cuMemAlloc_v2:1:2", "use a smaller block size"),
         (staged, "cuMemHostRegister_v2:1:712", "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"),
-        (staged, "cuModuleLoadData:1:218", "the driver does not take the kernels"),
-        (staged, "cuStreamCreate:1:2", "cannot make a stream"),
+        (staged, "cuModuleLoadData:1:218", "the driver rejected the kernels"),
+        (staged, "cuStreamCreate:1:2", "cannot create a stream"),
         (staged, "cuMemcpyDtoHAsync_v2:5:700", "a copy from the device failed"),
         (staged, "cuStreamSynchronize:7:700", "CUDA_ERROR_ILLEGAL_ADDRESS"),
-        (staged, "cuLaunchKernel:4:700", "a kernel does not start"),
+        (staged, "cuLaunchKernel:4:700", "cannot start a kernel"),
         (cufile, "cuFileDriverOpen:1:5001", "CU_FILE_DRIVER_NOT_INITIALIZED"),
         (cufile, "cuFileHandleRegister:1:5027", "/run/udev"),
         (cufile, "cuFileBufRegister:1:5045", "CU_FILE_INTERNAL_BUF_REGISTER_ERROR"),
@@ -237,7 +237,7 @@ fn cufile_that_is_not_direct() {
     let words = "media f -s 1m -b 6k --op write --memory gpu --destroy-data --count 64 -e cufile_batch -q 8";
     let unaligned = told(&scratch, words, "p2p=1");
     assert_eq!(unaligned.record["phases"][0]["observations"]["gpu"]["unaligned_requests"], 64);
-    assert!(unaligned.raised("gpu_staged").starts_with("100% of the requests were not on multiples of 4096"));
+    assert!(unaligned.raised("gpu_staged").starts_with("100% of the requests were not aligned to 4096"));
     let smaller = "media f -s 1m --op read --memory gpu --gpu-path cufile-batch -q 32";
     let ended = run(&scratch, smaller, "batch=16");
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
@@ -249,10 +249,10 @@ fn devices_that_others_use_or_that_are_held_back() {
     let scratch = Scratch::new();
     let words = "media f -s 1m -b 64k --op write --memory gpu -e psync --destroy-data --count 64";
     let disturbed = told(&scratch, words, "others=2 held=4 violations=-1");
-    assert_eq!(disturbed.raised("gpu_shared"), "2 other processes were on the GPU");
-    assert_eq!(disturbed.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap");
+    assert_eq!(disturbed.raised("gpu_shared"), "2 other processes used the GPU");
+    assert_eq!(disturbed.raised("gpu_clocks"), "the clocks of a GPU were reduced: GPU 0: power cap");
     let capped = told(&scratch, words, "violations=100000");
-    assert_eq!(capped.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap (100%)");
+    assert_eq!(capped.raised("gpu_clocks"), "the clocks of a GPU were reduced: GPU 0: power cap (100%)");
     let quiet = told(&scratch, words, "");
     ["gpu_shared", "gpu_clocks", "gpu_far"].iter().for_each(|kind| quiet.silent(kind));
 }

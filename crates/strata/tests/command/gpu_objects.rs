@@ -112,7 +112,7 @@ fn what_fails_and_what_cannot_be() {
     for (words, wanted) in [
         ("object --op put --gpu-staging pinned", "give --memory gpu with it"),
         ("object --op put --memory gpu --gpu-path cufile", "--gpu-staging"),
-        ("object --op put --memory gpu:9", "there is no GPU 9; use one of 0"),
+        ("object --op put --memory gpu:9", "GPU 9 does not exist; use one of 0"),
         ("object --op put --memory device", "host, pinned, gpu, or gpu:0,1"),
     ] {
         let ended = run(&scratch, words, "");
@@ -161,7 +161,7 @@ fn payloads_of_rpcs_go_from_the_device_and_back() {
     for (words, wanted) in [
         ("net loopback: --message-sizes b1m --memory gpu --gpu-path cufile", "staged, rdma"),
         ("net loopback: --message-sizes b1m --gpu-staging pinned", "give --memory gpu with it"),
-        ("net loopback: --message-sizes b1m --memory gpu:3", "there is no GPU 3"),
+        ("net loopback: --message-sizes b1m --memory gpu:3", "GPU 3 does not exist"),
     ] {
         let ended = run(&scratch, words, "");
         assert_eq!(ended.code, Some(2), "{words}: {}{}", ended.stdout, ended.stderr);

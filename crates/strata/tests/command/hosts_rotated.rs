@@ -54,7 +54,7 @@ fn parts_of_a_file_go_on_from_host_to_host() {
     fs::write(scratch.join("one.toml"), format!("{head}{phases}rotate_hosts = 1\n")).unwrap();
     let refused = scratch.run("run one.toml");
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("those of the whole run"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hosts are set for the whole run"), "{}", refused.stderr);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn ranks_of_a_launcher_take_what_is_asked_of_hosts() {
     assert_eq!((rotated(&record), record["hosts"].as_array().unwrap().len()), (vec![0, 1], 2));
     assert_eq!((operations(&record, 0), operations(&record, 1)), (vec![2, 3], vec![3, 2]));
     for (words, expected) in
-        [("--hosts-used 4", "give 1 to 3"), ("--fingerprint a=sha256:00", "there are none")]
+        [("--hosts-used 4", "give 1 to 3"), ("--fingerprint a=sha256:00", "no hosts are given")]
     {
         let ended =
             output(launch(&scratch, &three, &format!("media null: --op read --count 3 {words}"), &[]));

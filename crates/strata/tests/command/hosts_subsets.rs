@@ -278,7 +278,7 @@ fn a_host_outside_a_phase_that_dies_is_found() {
         let record = read_record(&scratch.join("record.json"));
         assert_partial(&scratch, &ended, &record, "host local:2");
         let first = phases(&record)[0]["failure"].as_str().unwrap();
-        assert!(first.starts_with("host local:2, which takes no part in the phase: "), "{first}");
+        assert!(first.starts_with("host local:2, not used in this phase: "), "{first}");
         let failed: Vec<bool> = phases(&record).iter().map(|phase| !phase["failure"].is_null()).collect();
         let expected: &[bool] = if goes_on { &[true, false, true] } else { &[true] };
         assert_eq!(failed, expected, "{terms}: {}", ended.stderr);

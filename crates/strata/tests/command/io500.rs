@@ -199,7 +199,7 @@ fn an_interrupted_run_goes_on_behind_its_last_whole_phase() {
         "{phases:#?}"
     );
     assert!(names_in(&scratch.join("data")).is_empty());
-    assert_eq!(scratch.run("suite io500 --resume results").code, Some(2), "there is nothing to go on with");
+    assert_eq!(scratch.run("suite io500 --resume results").code, Some(2), "nothing to resume");
 }
 
 /// Waits until files of this beginning hold something.
@@ -287,7 +287,7 @@ fn what_an_interrupted_run_has_left_is_removed_by_clean() {
     assert_eq!(cleaned.code, Some(0), "{}{}", cleaned.stdout, cleaned.stderr);
     assert!(names_in(&scratch.join("data")).is_empty());
     let resumed = scratch.run("suite io500 --resume results --live none");
-    assert!(resumed.code == Some(2) && resumed.stderr.contains("nothing to go on with"), "{resumed:?}");
+    assert!(resumed.code == Some(2) && resumed.stderr.contains("left nothing to resume"), "{resumed:?}");
 }
 
 #[test]

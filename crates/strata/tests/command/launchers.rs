@@ -370,7 +370,7 @@ fn srun_makes_one_run_of_its_tasks() {
     kill_process(process_with("SLURM_PROCID=0", &here).expect("rank 0"), Signal::KILL).unwrap();
     let ended = child.wait_with_output().unwrap();
     let said = text(&ended.stderr);
-    assert!(ended.status.code() != Some(0) && said.contains("rank 0 is gone (rank=1)"), "{said}");
+    assert!(ended.status.code() != Some(0) && said.contains("rank 0 has ended (rank=1)"), "{said}");
     await_that("the end of its host", SERVE_WAIT, || !scratch.join("file").exists());
 }
 
@@ -395,9 +395,9 @@ fn a_rank_that_does_not_come_is_named() {
     let words = "media null: --op read --count 9";
     let ended = scratch.start_in(words, &rank_of_slurm(&scratch, 0)).end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("rank 1 of 2 did not come within 1s"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("rank 1 of 2 did not connect within 1s"), "{}", ended.stderr);
     let ended = scratch.start_in(words, &rank_of_slurm(&scratch, 1)).end();
-    assert!(ended.code == Some(1) && ended.stderr.contains("rank 0 did not come"), "{}", ended.stderr);
+    assert!(ended.code == Some(1) && ended.stderr.contains("rank 0 did not connect"), "{}", ended.stderr);
     assert_eq!(scratch.names(), Vec::<String>::new());
     // What others may read is no place for a secret.
     let user = rustix::process::geteuid().as_raw();
@@ -405,7 +405,7 @@ fn a_rank_that_does_not_come_is_named() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
     let ended = scratch.start_in(words, &rank_of_slurm(&scratch, 1)).end();
-    assert!(ended.code == Some(2) && ended.stderr.contains("not this user's alone"), "{}", ended.stderr);
+    assert!(ended.code == Some(2) && ended.stderr.contains("accessible to other users"), "{}", ended.stderr);
     assert_eq!(names_in(&open), Vec::<String>::new());
     // Over several nodes there is no directory that all see, unless it is given.
     let several = [rank_of_slurm(&scratch, 0), vec![("SLURM_STEP_NUM_NODES", "2".to_owned())]].concat();
@@ -456,7 +456,7 @@ fn a_process_manager_is_reached_by_its_port() {
         [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_PORT", &place), ("STRATA_LAUNCH_TIMEOUT", "1")]
             .map(|(name, value)| (name, value.to_owned()));
     let ended = scratch.start_in("media null: --op read --count 9", &environment).end();
-    assert!(ended.code == Some(1) && ended.stderr.contains("not all ranks have come"), "{}", ended.stderr);
+    assert!(ended.code == Some(1) && ended.stderr.contains("not all ranks connected"), "{}", ended.stderr);
     manager.join().unwrap();
     let gone = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "77")]
         .map(|(name, value)| (name, value.to_owned()));

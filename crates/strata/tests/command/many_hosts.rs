@@ -183,7 +183,7 @@ fn the_first_of_the_hosts_carry_a_run_out_and_the_others_are_left_alone() {
         ("media null: --op read --hosts local:2 --hosts-used 0", "from 1 to 65536"),
         (
             "media null: --op read,write --hosts local:4 --hosts-used 2 --rotate-hosts 2",
-            "each has its own part again",
+            "returns each host to its own part",
         ),
     ] {
         let refused = scratch.run(words);
@@ -214,7 +214,7 @@ fn job_files_name_hosts_and_so_does_the_command_that_runs_them() {
     fs::write(scratch.join("one.toml"), one).unwrap();
     let refused = scratch.run("run one.toml");
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("the hosts are those of the whole run"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hosts are set for the whole run"), "{}", refused.stderr);
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn hosts_drive_one_engine_together_and_an_engine_is_a_host_too() {
         ["--tls", "--hosts-used 1", "--host-targets own", "--rotate-hosts 1", "--on-host-failure stop"]
     {
         let alone = scratch.run(&format!("media null: --op randread {option}"));
-        assert!(alone.code == Some(2) && alone.stderr.contains("there are none"), "{}", alone.stderr);
+        assert!(alone.code == Some(2) && alone.stderr.contains("no hosts are given"), "{}", alone.stderr);
     }
 }
 

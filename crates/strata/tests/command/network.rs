@@ -290,7 +290,7 @@ fn nobody_there_is_one_line() {
         ("net --traffic ring", "--master or --clients"),
         ("net --op read", "--message-sizes"),
         ("media null: --inflight 3", "for the network layer alone"),
-        ("net null: -m 0:2", "driven from here"),
+        ("net null: -m 0:2", "driven by this process or all by masters"),
     ] {
         let ended = scratch.run(words);
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{words}: {}", ended.stderr);

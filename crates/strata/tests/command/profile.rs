@@ -82,7 +82,7 @@ fn several_calls_in_flight_take_no_more_than_the_time() {
     assert!((part(&seen, "read") as f64 / latencies_ns(&one, 0, "read") - 1.0).abs() < 0.001, "{seen}");
     let ended = scratch.run(&format!("{load} --depth 32 --threads 2 --json deep.json"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains("several calls in flight: their time is shared"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("several calls in flight: their time is divided"), "{}", ended.stdout);
     let deep = crate::support::read_record(&scratch.join("deep.json"));
     let seen = group(&deep, 0);
     assert_eq!(seen["is_shared"], true);

@@ -54,7 +54,7 @@ fn what_lies_outside_of_the_roots_is_refused_and_not_touched() {
 fn a_service_without_roots_touches_no_path_and_reaches_no_network() {
     let scratch = Scratch::new();
     let service = Service::start_with(&scratch, &[]);
-    assert!(service.first_line.contains("no paths (none is given by --root)"), "{}", service.first_line);
+    assert!(service.first_line.contains("no paths (no --root is given)"), "{}", service.first_line);
     refused(&write(&scratch, &service, "file", ""), &["touches no paths", "--root DIR"]);
     let hosts = format!("--count 10 --hosts {}", service.address);
     refused(&scratch.run(&format!("net --servers 127.0.0.1:9 {hosts}")), &["no network", "--allow-network"]);
@@ -143,7 +143,7 @@ fn a_certificate_that_has_changed_is_refused() {
     };
     let wrong = format!("{address}=sha256:{}", "0".repeat(64));
     refused(&run(&format!("--fingerprint {wrong}")), &["pinned", &address]);
-    refused(&run("--fingerprint other=sha256:00"), &["takes no part"]);
+    refused(&run("--fingerprint other=sha256:00"), &["is not in --hosts"]);
     let good = run(&format!("--fingerprint {address}={print}"));
     assert_eq!(good.code, Some(0), "{}", good.stderr);
     let state = super::support::state_of(scratch.path()).join("strata");
@@ -165,6 +165,6 @@ fn a_certificate_that_has_changed_is_refused() {
     assert_eq!(run("").code, Some(0));
     refused(
         &scratch.run(&format!("service --listen 127.0.0.1:0 --certificate x --token-file {token}")),
-        &["go together"],
+        &["require each other"],
     );
 }

@@ -83,7 +83,7 @@ fn served_means_completed_and_nothing_piled_up() {
         );
         if is_overloaded {
             assert_eq!(phase["summary"]["steady"]["is_steady"], false, "{rate}");
-            assert!(end.stdout.contains("what waits grows by"), "{rate}: {}", end.stdout);
+            assert!(end.stdout.contains("the queue grows by"), "{rate}: {}", end.stdout);
             assert!(
                 (completed / served_per_second - 1.0).abs() < 0.1,
                 "{rate}: {completed} {served_per_second}"
@@ -113,8 +113,8 @@ fn a_ladder_of_rates_ends_where_they_are_no_longer_served() {
     let steady = |phase: usize| &record["phases"][phase]["summary"]["steady"]["is_steady"];
     assert_eq!([steady(2), steady(3)], [&json!(false), &json!(false)]);
     let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("served in full up to 400/s"), "{text}");
-    assert!(text.contains("; of 1.00k/s asked for only") && text.contains("and what waits grows"), "{text}");
+    assert!(text.contains("served all rates up to 400/s"), "{text}");
+    assert!(text.contains("; of 1.00k/s requested, only") && text.contains("and the queue grows"), "{text}");
     let csv = scratch.run("report --csv record.json");
     assert_eq!(csv.code, Some(0), "{}", csv.stderr);
     let rows: Vec<_> = csv.stdout.lines().filter(|line| line.contains(",total,")).collect();
@@ -168,7 +168,7 @@ fn saturation_finds_the_number_of_stations() {
     let refined = ladder["refined"].as_array().unwrap();
     assert!(!refined.is_empty() && refined.iter().all(|at| !load(&at.as_u64().unwrap()).1.is_power_of_two()));
     let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("in flight would do without any waiting"), "{text}");
+    assert!(text.contains("in flight would be enough: the highest rate"), "{text}");
     assert!(ended.stdout.lines().any(|line| line.trim_end().ends_with("between")), "{}", ended.stdout);
     assert!(total(&record, 0, "operations").as_u64().unwrap() > 0);
 }

@@ -44,7 +44,7 @@ fn every_layer_is_measured_in_passes_over_all_of_them() {
             let phase = usize::try_from(pass["phase"].as_u64().unwrap()).unwrap();
             assert_eq!(total(&record, phase, "errors"), 0, "{row}");
             let doubts = record["phases"][phase]["doubts"].to_string();
-            assert!(!doubts.contains("below 1 s") && !doubts.contains("not_steady"), "{row}: {doubts}");
+            assert!(!doubts.contains("less than 1 s") && !doubts.contains("not_steady"), "{row}: {doubts}");
             assert!(!doubts.contains("unwritten_extents"), "{row}: {doubts}");
         }
     }
@@ -57,7 +57,7 @@ fn every_layer_is_measured_in_passes_over_all_of_them() {
     let full = scratch.run("report results/record.json --full");
     assert!(full.stdout.contains("CPU/op") && full.stdout.contains("verdict"), "{}", full.stdout);
     let warned = scratch.run("report results/record.json --warnings");
-    assert!(warned.stdout.contains("doubt     debug_build"), "{}", warned.stdout);
+    assert!(warned.stdout.contains("warning   debug_build"), "{}", warned.stdout);
 }
 
 #[test]

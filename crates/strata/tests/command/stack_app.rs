@@ -94,7 +94,7 @@ fn shown_everywhere(scratch: &Scratch) {
     assert_eq!(page.code, Some(0), "{}", page.stderr);
     let html = fs::read_to_string(scratch.join("page.html")).unwrap();
     assert!(
-        html.contains(&format!("{WRITES}: what each layer gives")) && html.contains("vpic checkpoint: app ")
+        html.contains(&format!("{WRITES}: rate of each layer")) && html.contains("vpic checkpoint: app ")
     );
     let csv = fs::read_to_string(scratch.join("results/table.csv")).unwrap();
     assert!(csv.contains("app-dfs: vpic checkpoint"), "{csv}");
@@ -131,7 +131,7 @@ fn stages_that_mix_directions_are_measured_and_compared_with_nothing() {
     assert_eq!((mixed["passes"].as_array().unwrap().len(), &mixed["stands_on"]), (2, &Value::Array(vec![])));
     assert_eq!(row(&record, "app", "mixed first, write 64 KiB x 1")["stands_on"][0]["layer"], "file");
     let warned = scratch.run("report record.json --warnings").stdout;
-    assert!(warned.contains("mixed both is compared with nothing: it writes and reads"), "{warned}");
+    assert!(warned.contains("mixed both has no comparison: it writes and reads"), "{warned}");
 }
 
 #[test]

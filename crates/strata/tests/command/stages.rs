@@ -148,11 +148,11 @@ fn what_cannot_run_together_is_refused() {
     };
     let same = "--verify needs each block to have one writer and nobody else at it (path=";
     for (job, expected) in [
-        ("targets = ['null:']\nop = 'read'\nconcurrent = true\n".to_owned(), "there is no phase before it"),
+        ("targets = ['null:']\nop = 'read'\nconcurrent = true\n".to_owned(), "no phase before it"),
         (two("op = 'write,read'", "targets = ['b']\nop = 'write'"), "has one operation (phase=number 1 of its stage)"),
         (two("op = 'read'", "name = 'x'\ntargets = ['b']\nop = 'write,read'"), "has one operation (phase=x)"),
-        (two("op = 'read'\nladder = 'depth=1,2'", "targets = ['b']\nop = 'read'"), "a ladder climbs one operation"),
-        (two("op = 'read'", "targets = ['b']\nop = 'read'\nsaturate = true"), "a ladder climbs one operation"),
+        (two("op = 'read'\nladder = 'depth=1,2'", "targets = ['b']\nop = 'read'"), "a ladder requires one operation"),
+        (two("op = 'read'", "targets = ['b']\nop = 'read'\nsaturate = true"), "a ladder requires one operation"),
         (two("op = 'write'\nverify = true", "targets = ['a']\nop = 'write'"), same),
         (two("op = 'write'\nverify = true", "targets = ['./a']\nop = 'read'\nverify = true"), same),
         (two("op = 'read'\nverify = true", "targets = ['b', 'a']\nop = 'randwrite'"), same),
@@ -163,7 +163,7 @@ fn what_cannot_run_together_is_refused() {
         (
             "[[phase]]\ntargets = ['null:']\nop = 'read'\nend_others = true\n[[phase]]\ntargets = ['null:']\nop = 'read'\n"
                 .to_owned(),
-            "--end-others ends the phases that run at the same time: there are none",
+            "--end-others ends concurrent phases, but none exist",
         ),
     ] {
         std::fs::write(scratch.join("job.toml"), &job).unwrap();
@@ -184,9 +184,9 @@ fn what_cannot_run_together_is_refused() {
 fn the_command_line_has_one_phase() {
     let scratch = Scratch::new();
     for (words, expected) in [
-        ("media null: --op read --concurrent", "--concurrent: there is no phase before it"),
-        ("media null: --op write,read --concurrent", "--concurrent: there is no phase before it"),
-        ("media null: --op read --end-others", "--end-others ends the phases that run at the same time"),
+        ("media null: --op read --concurrent", "--concurrent: no phase before it"),
+        ("media null: --op write,read --concurrent", "--concurrent: no phase before it"),
+        ("media null: --op read --end-others", "--end-others ends concurrent phases"),
     ] {
         let ended = scratch.run(words);
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{words}: {}", ended.stderr);

@@ -81,7 +81,7 @@ impl Batches {
         let api = QueueApi::get()?;
         let most = library.properties.batch_max;
         if most > 0 && depth > most {
-            let message = format!("libcufile takes batches of {most} requests at most");
+            let message = format!("libcufile supports batches of at most {most} requests");
             return Err(Error::usage("gpu", message)
                 .with("depth", depth)
                 .remedy(format!("use -q {most}, or raise io_batchsize in cufile.json")));
@@ -99,7 +99,7 @@ impl Batches {
             let mut handle = std::ptr::null_mut();
             // SAFETY: a place for the handle.
             let status = unsafe { (api.cuFileBatchIOSetUp)(&raw mut handle, depth) };
-            cufile::check(status, "GPUDirect Storage sets up no batch")?;
+            cufile::check(status, "GPUDirect Storage cannot set up a batch")?;
             let parameters = Vec::with_capacity(depth as usize);
             batches.free.push(Batch { handle, parameters, pending: 0 });
         }
@@ -131,7 +131,7 @@ impl Batches {
                 &raw mut no_wait,
             )
         };
-        cufile::check(status, "GPUDirect Storage does not tell of a batch")?;
+        cufile::check(status, "cannot read the state of a batch of GPUDirect Storage")?;
         Ok((count as usize).min(self.busy[at].pending))
     }
 }
@@ -183,7 +183,7 @@ impl Queue for Batches {
                     return Err(Error::new(
                         ErrorKind::Run,
                         "gpu",
-                        "GPUDirect Storage tells of an unknown request",
+                        "GPUDirect Storage reported an unknown request",
                     ));
                 }
                 self.busy[at].pending -= 1;

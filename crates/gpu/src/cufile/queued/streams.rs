@@ -73,7 +73,7 @@ impl Streams {
             let status = unsafe { (api.cuFileStreamRegister)(lane.stream.handle(), FIXED) };
             lane.is_registered = status.code == 0;
             streams.lanes.push(lane);
-            cufile::check(status, "GPUDirect Storage does not take a stream")?;
+            cufile::check(status, "GPUDirect Storage rejected a stream")?;
         }
         Ok(streams)
     }

@@ -38,11 +38,11 @@ through   eth0 (mlx5_0): 100 Gbit/s, MTU 9000, NUMA node 1; on the NUMA node of 
     assert!(text.contains(expected), "{text}");
     let expected = "
 out       3.71 GiB/s, 31.9 Gbit/s, 31.9% of the link's 100 Gbit/s
-sure ";
+precision ";
     assert!(text.contains(expected), "{text}");
     let expected = "
 CPU       client 2.00 us an RPC, 2.05 ms a GiB; servers 1.60 us an RPC, 1.64 ms a GiB (2 endpoints,
-          0.01 processors busy)
+          0.01 CPUs busy)
 TCP       2 connections, round trip 31.0 us, congestion window 10 packets (640 KiB), 6 retransmits,
           3 segments sent again by this machine (0.00% of 10.0M)
 

@@ -58,7 +58,7 @@ fn what_was_stored_before_stands_in_a_line() {
     let page = render(&sample::record(vec![fill.clone(), object_phase(&KV)]), 120, false);
     assert!(page.contains("filled    get: 3600000 operations in 4.00 s, 13.7 GiB (3.43 GiB/s)"), "{page}");
     assert!(page.contains("on        vos:/mnt/pmem, container strata, checksum crc32"), "{page}");
-    assert_eq!(page.matches("confidence").count() + page.matches("with 95%").count(), 1, "{page}");
+    assert_eq!(page.matches("confidence").count() + page.matches("95 % CI").count(), 1, "{page}");
     fill.failure = Some("no space left".to_owned());
     let page = render(&sample::record(vec![fill]), 120, false);
     assert!(page.contains("failed    no space left"), "{page}");

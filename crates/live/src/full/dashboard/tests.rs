@@ -215,7 +215,7 @@ fn several_hosts_have_a_row_each_instead_of_workers() {
                 "172.200.5.91:1611   server",
                 "172.200.5.137:1611  client",
                 " 6 hosts ",
-                "1.20 on 4 that drive",
+                "1.20 on 4 driving hosts",
             ],
         );
         assert!(!has(&shown, "workers") && !has(&shown, "more"), "{}", shown.join("\n"));

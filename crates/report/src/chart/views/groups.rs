@@ -165,7 +165,7 @@ pub(crate) fn rung_name(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
         Some(LadderDimension::BlockSize) => clean(&phase.plan.operation_size()).into_owned(),
         Some(LadderDimension::Rate) => {
             let asked = load.arrivals.as_ref().map_or(0.0, |arrivals| arrivals.rate_per_second);
-            format!("{}/s asked", units::human_rate(asked))
+            format!("{}/s requested", units::human_rate(asked))
         }
         None => phase.plan.concurrency(),
     }

@@ -75,7 +75,7 @@ fn points_are(climb: &Climb<'_>) -> String {
         Some(LadderDimension::Depth) => terms.depth_points,
         Some(LadderDimension::Threads) => "numbers of threads",
         Some(LadderDimension::BlockSize) => terms.size_points,
-        Some(LadderDimension::Rate) => "rates asked for",
+        Some(LadderDimension::Rate) => "requested rates",
         None => return format!("points are threads x {}", terms.depth),
     };
     format!("points are {are}")
@@ -109,7 +109,7 @@ fn told(knee: &Knee) -> String {
                 .map_or_else(String::new, |ns| format!(", p99 {}", units::human_ns(ns as f64)))
         ),
         LadderShape::StillClimbing => "no knee: the rate still climbs at the last rung".to_owned(),
-        LadderShape::FlatFromStart => "no knee: the first rung reaches the rate already".to_owned(),
-        LadderShape::SinglePoint => "no knee: there is one rung only".to_owned(),
+        LadderShape::FlatFromStart => "no knee: the first rung already reaches the highest rate".to_owned(),
+        LadderShape::SinglePoint => "no knee: the ladder has only one rung".to_owned(),
     }
 }

@@ -123,7 +123,7 @@ fn curve(histogram: &Histogram) -> Vec<Point> {
 
 /// Latency by percentile; none when nothing completed.
 pub(super) fn percentiles(group: &Group<'_>) -> Option<Chart> {
-    let x = Axis::new("percentile: this share of the operations was faster", Unit::Nines, Scale::Spanning);
+    let x = Axis::new("percentile: share of operations that were faster", Unit::Nines, Scale::Spanning);
     let mut chart = Chart::new(format!("{}: latency by percentile", group.title), x, axis());
     chart.note = group.note();
     let make = |(at, line): (usize, &Line<'_>)| {

@@ -102,7 +102,7 @@ pub(super) fn bands(phase: &PhaseRecord) -> Vec<Band> {
     }
     // A tail shorter than an interval is the ragged end that every phase has.
     if summary.window_end_ns.saturating_add(phase.samples.series.interval_ns) < elapsed_ns {
-        bands.push(band(summary.window_end_ns, elapsed_ns, "not counted"));
+        bands.push(band(summary.window_end_ns, elapsed_ns, "excluded"));
     }
     bands
 }
@@ -144,7 +144,7 @@ pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
     });
     let series = Series::new("", Style::Bars, 0, bars.collect());
     let layers = Axis::new("layer, the lowest on the left", Unit::Plain, Scale::Names(names));
-    let mut chart = Chart::new(format!("{}: what each layer gives", group.title), layers, axis);
+    let mut chart = Chart::new(format!("{}: rate of each layer", group.title), layers, axis);
     chart.series = vec![series];
     chart.note = group.note();
     (!lines.is_empty()).then_some(chart)

@@ -58,8 +58,8 @@ impl Way {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         if launched.launcher == "kubernetes" {
             let path = set(TOKEN_FILE).map(PathBuf::from).ok_or_else(|| {
-                bad("pods need a secret that all of them know")
-                    .remedy(format!("mount a Secret, and give its file by {TOKEN_FILE}"))
+                bad("pods require a shared secret")
+                    .remedy(format!("mount a Secret, and set {TOKEN_FILE} to its file"))
             })?;
             let secret = secret::shared(Some(&path))?.ok_or_else(|| bad("the secret is empty"))?;
             return Ok(Self::Known { secret });
@@ -79,14 +79,13 @@ impl Way {
         if launched.is_one_machine {
             return Ok(Self::Channel(Box::new(Files::new(launched, files::of_this_machine()))));
         }
-        let error =
-            bad(format!("{} gives its processes no way to tell each other a secret", launched.launcher));
+        let error = bad(format!("{} offers its processes no way to exchange a secret", launched.launcher));
         let error = match lacks_pmix {
             Some(cause) => error.with("cause", cause),
             None => error,
         };
         Err(error.remedy(format!(
-            "give srun --mpi=pmi2 or --mpi=pmix, or {DIRECTORY}=DIR with a directory that all of them see"
+            "give srun --mpi=pmi2 or --mpi=pmix, or {DIRECTORY}=DIR with a directory that all processes see"
         )))
     }
 }
@@ -124,7 +123,7 @@ impl Offer {
     /// # Errors
     /// What is no offer of this version.
     pub(super) fn read(text: &str) -> Result<(HostAddress, Secret), Error> {
-        let wrong = || Error::new(ErrorKind::Run, "launcher", "a rank told something that is no offer");
+        let wrong = || Error::new(ErrorKind::Run, "launcher", "a rank sent an invalid offer");
         let parts: Vec<&str> = text.trim_end().split(',').collect();
         let [version, address, token] = parts[..] else { return Err(wrong()) };
         if version != "1" || token.len() != 64 || !token.bytes().all(|byte| byte.is_ascii_hexdigit()) {

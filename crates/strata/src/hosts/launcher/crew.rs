@@ -45,7 +45,7 @@ impl Crew {
             Way::Known { secret } => {
                 let mut known = BTreeMap::new();
                 for rank in 1..launched.size {
-                    let address = told_address(rank)?.ok_or_else(|| super::bad("no address of ranks"))?;
+                    let address = told_address(rank)?.ok_or_else(|| super::bad("no rank addresses"))?;
                     known.insert(rank, (address, secret.clone()));
                 }
                 Meeting::new(launched, until).connect(&mut |_| Ok(known.clone()))
@@ -170,7 +170,7 @@ impl Meeting {
         }
         let what = if missing.len() == 1 { "rank" } else { "ranks" };
         let message =
-            format!("{what} {} of {} did not come within {:?}", named.join(", "), self.size, self.wait);
+            format!("{what} {} of {} did not connect within {:?}", named.join(", "), self.size, self.wait);
         Error::new(ErrorKind::Run, "launcher", message)
             .remedy("have all ranks run the same command; STRATA_LAUNCH_TIMEOUT=SECONDS waits longer")
     }

@@ -50,19 +50,20 @@ impl Files {
     fn make(&self) -> Result<(), Error> {
         match DirBuilder::new().mode(0o700).create(&self.directory) {
             Err(error) if error.kind() != Cause::AlreadyExists => {
-                return Err(failed("make the directory in which ranks meet", &self.directory, error)
-                    .remedy("give STRATA_LAUNCH_DIR a directory that all ranks see and may write to"));
+                return Err(failed("create the rendezvous directory of the ranks", &self.directory, error)
+                    .remedy("set STRATA_LAUNCH_DIR to a directory that all ranks see and may write to"));
             }
             _ => {}
         }
-        let facts = fs::symlink_metadata(&self.directory)
-            .map_err(|error| failed("look at the directory in which ranks meet", &self.directory, error))?;
+        let facts = fs::symlink_metadata(&self.directory).map_err(|error| {
+            failed("examine the rendezvous directory of the ranks", &self.directory, error)
+        })?;
         let own = rustix::process::geteuid().as_raw();
         if !facts.is_dir() || facts.uid() != own || facts.mode() & 0o077 != 0 {
-            let message = "the directory in which ranks meet is not this user's alone";
+            let message = "the rendezvous directory of the ranks is accessible to other users";
             return Err(Error::new(ErrorKind::Unsafe, "launcher", message)
                 .with("path", self.directory.display())
-                .remedy("remove it, or give another by STRATA_LAUNCH_DIR"));
+                .remedy("remove it, or set STRATA_LAUNCH_DIR to another one"));
         }
         Ok(())
     }

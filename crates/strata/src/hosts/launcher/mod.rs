@@ -129,8 +129,10 @@ impl Launched {
             return Ok(None);
         }
         if rank >= size || size > u64::from(SIZE_MAX) {
-            let message = format!("{}={rank} of {}={size} cannot be", launcher.rank, launcher.size);
-            return Err(bad(message).remedy(format!("ranks are below the size, which is {SIZE_MAX} at most")));
+            let message = format!("{}={rank} with {}={size} is impossible", launcher.rank, launcher.size);
+            return Err(
+                bad(message).remedy(format!("a rank must be below the size; the size is at most {SIZE_MAX}"))
+            );
         }
         let is_one_machine = match launcher.one_machine {
             ("", _) => false,
@@ -177,7 +179,7 @@ fn named(variables: Variables<'_>) -> Result<Option<&'static Launcher>, Error> {
         Some(name) => {
             let names: Vec<&str> = LAUNCHERS.iter().map(|launcher| launcher.name).collect();
             let launcher = LAUNCHERS.iter().find(|launcher| launcher.name == name).ok_or_else(|| {
-                bad(format!("{LAUNCHER}={} is no launcher", name.escape_debug()))
+                bad(format!("{LAUNCHER}={} is not a launcher", name.escape_debug()))
                     .remedy(format!("accepted: auto, none, {}", names.join(", ")))
             })?;
             let needed = [launcher.rank, launcher.size].into_iter().chain(launcher.also.iter().copied());
@@ -225,8 +227,9 @@ pub(crate) fn is_shared_out(words: &[String]) -> bool {
 pub(crate) fn refuse_several(what: &str) -> Result<(), Error> {
     match launched()? {
         Some(Launched { size, launcher, .. }) => {
-            Err(bad(format!("{what} runs in one process, and {launcher} has started {size}"))
-                .remedy(format!("start one, or set {LAUNCHER}=none: then each does it by itself")))
+            Err(bad(format!("{what} runs in one process, and {launcher} has started {size}")).remedy(
+                format!("start one process, or set {LAUNCHER}=none to run it in each process independently"),
+            ))
         }
         None => Ok(()),
     }

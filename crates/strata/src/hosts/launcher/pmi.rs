@@ -51,7 +51,7 @@ impl Pmi {
     }
 
     fn line(&mut self) -> Result<&mut Line, Error> {
-        self.line.as_mut().ok_or_else(|| Error::new(ErrorKind::Run, "launcher", "PMI was not begun"))
+        self.line.as_mut().ok_or_else(|| Error::new(ErrorKind::Run, "launcher", "PMI was not initialised"))
     }
 }
 
@@ -67,7 +67,11 @@ impl Channel for Pmi {
         let named = line.ask("cmd=get_my_kvsname", "my_kvsname", soon)?;
         line.space = named.get("kvsname").cloned().unwrap_or_default();
         if line.space.is_empty() || line.space.len() > NAME_BYTES_MAX {
-            return Err(Error::new(ErrorKind::Run, "launcher", "PMI gave no name of its key-value space"));
+            return Err(Error::new(
+                ErrorKind::Run,
+                "launcher",
+                "PMI returned no name of its key-value space",
+            ));
         }
         let put = format!("cmd=put kvsname={} key={} value={text}", line.space, key(self.rank));
         line.ask(&put, "put_result", soon)?;
@@ -75,7 +79,8 @@ impl Channel for Pmi {
         self.line = Some(line);
         met.map(drop).map_err(|error| {
             if Instant::now() >= until {
-                let message = "not all ranks have come in time; the process manager does not tell which";
+                let message =
+                    "not all ranks connected in time; the process manager does not report which ones";
                 return Error::new(ErrorKind::Run, "launcher", message);
             }
             error
@@ -113,7 +118,7 @@ impl Line {
         if let Some(text) = set("PMI_FD") {
             let number = text.parse::<i32>().ok().filter(|number| *number > 2);
             let number =
-                number.ok_or_else(|| bad(format!("PMI_FD={} is no descriptor", text.escape_debug())))?;
+                number.ok_or_else(|| bad(format!("PMI_FD={} is not a descriptor", text.escape_debug())))?;
             if !std::path::Path::new(&format!("/proc/self/fd/{number}")).exists() {
                 return Err(bad(format!("PMI_FD={number}, but this process has not inherited it"))
                     .remedy("start strata by the launcher itself, or set STRATA_LAUNCHER=none"));
@@ -125,7 +130,7 @@ impl Line {
                 .map_err(|errno| broken("take the descriptor of", errno.into()))?;
             return Ok(of(descriptor));
         }
-        let place = set("PMI_PORT").ok_or_else(|| bad("there is neither PMI_FD nor PMI_PORT"))?;
+        let place = set("PMI_PORT").ok_or_else(|| bad("neither PMI_FD nor PMI_PORT is set"))?;
         let stream =
             TcpStream::connect(&place).map_err(|error| broken("reach", error).with("port", &place))?;
         let mut line = of(stream.into());

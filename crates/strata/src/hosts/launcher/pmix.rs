@@ -192,7 +192,7 @@ fn exchange(api: &Api, text: &CStr, rank: u32, size: u32, shared: &Shared) -> Re
         }
         // SAFETY: a value that a call has given, which nobody else frees: it stays, a small one a rank.
         let text = unsafe { found.as_ref() }.filter(|value| value.kind == STRING && !value.text.is_null());
-        let text = text.ok_or_else(|| format!("PMIx: what rank {other} said is no text"))?;
+        let text = text.ok_or_else(|| format!("PMIx: the message of rank {other} is not valid UTF-8"))?;
         // SAFETY: PMIX_STRING is a text that ends with a zero byte.
         let text = unsafe { CStr::from_ptr(text.text) }.to_bytes();
         let text = String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]).into_owned();

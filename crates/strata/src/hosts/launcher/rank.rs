@@ -113,10 +113,10 @@ impl Rank<'_> {
             return Ok(None);
         }
         match self.met {
-            Some(seen) if seen.elapsed() > GONE_AFTER => failed("rank 0 is gone".to_owned()),
+            Some(seen) if seen.elapsed() > GONE_AFTER => failed("rank 0 has ended".to_owned()),
             Some(_) => Ok(None),
             None if self.begun.elapsed() > self.launched.wait + LONGER => {
-                failed(format!("rank 0 did not come within {:?}", self.launched.wait + LONGER))
+                failed(format!("rank 0 did not connect within {:?}", self.launched.wait + LONGER))
             }
             None => {
                 let until = Instant::now() + LONGER;
