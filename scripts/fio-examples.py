@@ -5,9 +5,9 @@ of each.
     scripts/fio-examples.py [--strata PATH] [--fio PATH] [--examples DIRECTORY] [--scratch DIRECTORY] [--page FILE]
                             [--bucket http://HOST:PORT/BUCKET] [--ceph CONF:POOL] [FILE...]
 
-Prints a row of Markdown for each file: that it ran, with operations and exit code (one that was stopped counts as neither), or the option that it is refused for, and
+Prints a row of Markdown for each file: that it ran, with operations and exit code (one that was stopped counts as neither), or the option that it is rejected for, and
 whether fio itself ran it here. With --page the rows and both counts are put between the marks of docs/dialects/fio.md. Exits
-with 1 where a file neither ran nor was refused by the name of an option. Jobs on objects need a bucket (its keys come from
+with 1 where a file neither ran nor was rejected by the name of an option. Jobs on objects need a bucket (its keys come from
 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and a pool of Ceph.
 
 What is replaced, so that no device is touched and the whole takes a few minutes (REPLACED below tells it to readers):
@@ -183,7 +183,7 @@ def run(strata: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> tupl
         return f"ran: still at work when it was stopped, after {LIMIT_S} s", True
     refusal = REFUSAL.search(said)
     if code == 2 and refusal:
-        return f"refused: `{refusal['option']}`", True
+        return f"rejected: `{refusal['option']}`", True
     last = (said.strip().splitlines() or ["nothing said"])[-1]
     if ways is None:
         return f"failed: exit {code}: {last}", False
@@ -244,7 +244,7 @@ def main() -> int:
         f"Of {len(rows)} files fio itself runs {len(by_fio)} here, and strata {len(ran)}; of those that fio runs, "
         f"strata runs {len(set(ran) & set(by_fio))}."
     )
-    print(f"{sentence} {sum('| refused: ' in row for row in rows.values())} refused, {bad} neither.", file=sys.stderr)
+    print(f"{sentence} {sum('| rejected: ' in row for row in rows.values())} rejected, {bad} neither.", file=sys.stderr)
     if options.page and not bad:
         page = options.page.read_text()
         before, rest = page.split(MARKS[0])
