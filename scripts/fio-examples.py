@@ -29,17 +29,17 @@ SECONDS_MAX = 2
 LOOPS_MAX = 2
 LIMIT_S = 40
 MARKS = ("<!-- examples that ran -->\n", "<!-- end of examples that ran -->")
-REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their own, with these lines replaced and no others:
+REPLACED = """`scripts/fio-examples.py` ran these files, each in a separate directory. It replaced only these lines:
 
-- every path of `filename` by a file of that last name in the directory; for one below `/dev` a file of 16 MiB is there, and
-  with `allow_file_create=0` the files that the jobs are to find;
-- `program` by `/bin/true` where this machine does not have it;
-- `directory` by that directory, and the environment variables that the files ask for set (`FIO_RW=randread`, `FIO_BS=4k`,
+- every path of `filename` by a file of the same name in the directory; a path below `/dev` becomes an existing file of 16 MiB, and
+  with `allow_file_create=0` the files of the jobs exist;
+- `program` by `/bin/true` if this machine does not have it;
+- `directory` by that directory; the environment variables of the files are set (`FIO_RW=randread`, `FIO_BS=4k`,
   `FIO_IODEPTH=1`, `FIO_DIR`, and 16 MiB and 2 s for sizes and times);
 - `size`, `filesize` and `io_size` above 16 MiB by 16 MiB; `runtime` and `timeout` above 2 s by 2 s; `ramp_time` and
   `startdelay` above 1 s by 1 s; `loops` above 2 by 2; `zonesize` above 1 MiB by 1 MiB;
 - `http_host`, `https`, and `filename` of jobs with `ioengine=http`, by a bucket of a server on this machine; `pool` and `conf` by
-  a pool of a Ceph cluster of one node, which has an image `fio_test`; keys by theirs, and `STORAGE_CLASS` by `STANDARD`;
+  a pool of a one-node Ceph cluster with an image `fio_test`; keys by the keys of these servers, and `STORAGE_CLASS` by `STANDARD`;
 - `POOL` and `CONT` by the file system of a pool in the directory (`vos:pool`, `dfs`)."""
 
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -241,7 +241,7 @@ def main() -> int:
     by_fio = [row for row in rows.values() if row.endswith("| runs |")]
     ran = [row for row in rows.values() if "exit 0 |" in row]
     sentence = (
-        f"Of {len(rows)} files fio itself runs {len(by_fio)} here, and strata {len(ran)}; of those that fio runs, "
+        f"On this machine, fio itself runs {len(by_fio)} of the {len(rows)} files, and strata runs {len(ran)}. Of the files that fio runs, "
         f"strata runs {len(set(ran) & set(by_fio))}."
     )
     print(f"{sentence} {sum('| rejected: ' in row for row in rows.values())} rejected, {bad} neither.", file=sys.stderr)
@@ -249,7 +249,7 @@ def main() -> int:
         page = options.page.read_text()
         before, rest = page.split(MARKS[0])
         after = rest.split(MARKS[1])[1]
-        table = "\n".join(["| file | what became of it | fio itself |", "|---|---|---|", *(rows[name] for name in sorted(rows))])
+        table = "\n".join(["| file | result | fio itself |", "|---|---|---|", *(rows[name] for name in sorted(rows))])
         options.page.write_text(f"{before}{MARKS[0]}\n{REPLACED}\n\n{sentence}\n\n{table}\n\n{MARKS[1]}{after}")
     return int(bad > 0)
 

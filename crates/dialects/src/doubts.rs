@@ -21,16 +21,19 @@ const FIO: Remedies = &[
     ("unwritten_range", "write all of it once (rw=write, same size) before reading it"),
     (
         "buffered_writes",
-        "write with direct=1 or sync=dsync; or write more than the memory size, with end_fsync=1",
+        "write with direct=1 or sync=dsync; or write more than fits in memory, with end_fsync=1",
     ),
-    ("compressible_content", "write with refill_buffers=1, unless your data compress like this"),
+    ("compressible_content", "write with refill_buffers=1, unless your data is similar"),
     ("client_saturated", "raise numjobs or bs, or pin the jobs (cpus_allowed); leave out refill_buffers"),
     ("kernel_workers", "use direct=1, or ioengine=psync with more numjobs"),
     (
         "all_processors_busy",
         "lower numjobs below the number of CPUs; if the load needs more, use a larger machine",
     ),
-    ("arrivals_unserved", "lower the rate, or raise numjobs or iodepth; the target is overloaded"),
+    (
+        "arrivals_unserved",
+        "lower the rate, or raise numjobs or iodepth; these latencies come from an overloaded target",
+    ),
 ];
 
 /// Remedies in elbencho's options.
@@ -40,9 +43,9 @@ const ELBENCHO: Remedies = &[
     ("memory_target", "choose a path on a drive (`df -T` shows file systems)"),
     ("page_cache", "read with --direct, or with --sync --dropcache and without --infloop"),
     ("unwritten_range", "write all of it once (-w, same -s) before reading it"),
-    ("buffered_writes", "write with --direct, or more than the memory size (-s) with --sync"),
-    ("compressible_content", "write with --blockvarpct 100, unless your data compress like this"),
-    ("client_saturated", "raise -t or -b, or pin the threads (--cores); write with --blockvarpct 0"),
+    ("buffered_writes", "write with --direct, or write more than fits in memory (-s) with --sync"),
+    ("compressible_content", "write with --blockvarpct 100, unless your data is similar"),
+    ("client_saturated", "raise -t or -b, or bind the threads (--cores); write with --blockvarpct 0"),
     ("kernel_workers", "use --direct, or --iodepth 1 with more -t"),
     (
         "all_processors_busy",
@@ -50,7 +53,7 @@ const ELBENCHO: Remedies = &[
     ),
     (
         "arrivals_unserved",
-        "lower --limitread or --limitwrite, or raise -t or --iodepth; the target is overloaded",
+        "lower --limitread or --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
     ),
 ];
 
@@ -60,8 +63,8 @@ const ELBENCHO_FILES: Remedies = &[
     ("not_steady", "run longer: more directories (-n) or files (-N)"),
     ("memory_target", "choose a directory on a drive (`df -T` shows file systems)"),
     ("page_cache", "read with --direct, or with --dropcache"),
-    ("not_durable", "write with --direct, or add --sync: its phase SYNC measures the write-back"),
-    ("client_saturated", "raise -t, or pin the threads (--cores); write with --blockvarpct 0"),
+    ("not_durable", "write with --direct, or add --sync: its phase SYNC shows the time that the rest takes"),
+    ("client_saturated", "raise -t, or bind the threads (--cores); write with --blockvarpct 0"),
     (
         "all_processors_busy",
         "lower -t below the number of CPUs; if the load needs more, use a larger machine",
@@ -72,14 +75,14 @@ const ELBENCHO_FILES: Remedies = &[
 const NETBENCH: Remedies = &[
     ("too_short", "run longer: a larger -s, or --infloop with --timelimit 10"),
     ("not_steady", "run longer: a larger -s, or --infloop with --timelimit 60"),
-    ("cpu_bound", "raise -t or -b, or pin the threads (--cores)"),
-    (
-        "remote_numa",
-        "pin the clients to the interface's NUMA node (--zones), or name other devices (--netdevs)",
-    ),
-    ("uneven_endpoints", "check that server; test it separately (--servers)"),
+    ("cpu_bound", "raise -t or -b, or bind the threads (--cores)"),
+    ("remote_numa", "bind the clients to the interface's node (--zones), or name other devices (--netdevs)"),
+    ("uneven_endpoints", "look at that server; test it alone (--servers)"),
     ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use larger machines"),
-    ("arrivals_unserved", "lower --limitwrite, or raise -t or --iodepth; the target is overloaded"),
+    (
+        "arrivals_unserved",
+        "lower --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
+    ),
 ];
 
 /// Remedies in the options of `spdk_nvme_perf`.
@@ -89,7 +92,7 @@ const SPDK: Remedies = &[
     ("memory_target", "choose a drive (-r), or a path on one (`df -T` shows file systems)"),
     ("unwritten_range", "write all of it once (-w write) before reading it"),
     ("client_saturated", "use more cores (-c), or larger operations (-o)"),
-    ("kernel_workers", "leave out -R, so that the path uses libaio"),
+    ("kernel_workers", "drive the path with libaio: leave out -R"),
     ("all_processors_busy", "leave a CPU free (-c); if the load needs more, use a larger machine"),
 ];
 
@@ -99,13 +102,13 @@ const SELF_TEST: Remedies = &[
     ("not_steady", "run longer: more --repetitions-per-size"),
     (
         "cpu_bound",
-        "use more --master-endpoint or --endpoint tags on separate cores, or larger --message-sizes",
+        "use more --master-endpoint or --endpoint tags on cores of their own, or larger --message-sizes",
     ),
     (
         "remote_numa",
-        "pin to the interface's NUMA node (taskset), or choose another one (OFI_INTERFACE, OFI_DOMAIN)",
+        "bind to the interface's node (taskset), or choose another one (OFI_INTERFACE, OFI_DOMAIN)",
     ),
-    ("uneven_endpoints", "check that host; test it separately (--endpoint)"),
+    ("uneven_endpoints", "look at that host; test it alone (--endpoint)"),
     ("all_processors_busy", "leave a CPU free; if the load needs more, use a larger machine"),
 ];
 
@@ -113,7 +116,7 @@ const SELF_TEST: Remedies = &[
 const DAOS_PERF: Remedies = &[
     ("too_short", "run longer: a larger -d, or i=N"),
     ("not_steady", "run longer: a larger -d, or i=N"),
-    ("client_saturated", "raise --procs or -s, or pin the process (taskset)"),
+    ("client_saturated", "raise --procs or -s, or bind the process (taskset)"),
     (
         "all_processors_busy",
         "lower --procs below the number of CPUs; if the load needs more, use a larger machine",
@@ -122,13 +125,13 @@ const DAOS_PERF: Remedies = &[
 
 /// Remedies in the options of IOR.
 const IOR: Remedies = &[
-    ("too_short", "run longer: a larger -b or -s, or -D 60 with more data than that needs"),
+    ("too_short", "run longer: a larger -b or -s, or -D 60 with enough data for it"),
     ("not_steady", "run longer: a larger -b or -s, and -i 3"),
     (
         "page_cache",
-        "read with --posix.odirect, or more than the memory size; -C helps only with several hosts",
+        "read with --posix.odirect, or read more than fits in memory; -C helps only on several hosts",
     ),
-    ("not_durable", "give -e, so that a file counts only when it is durable"),
+    ("not_durable", "give -e, so that a file counts only when it is on storage"),
     ("client_saturated", "raise -N or -t"),
     (
         "all_processors_busy",
@@ -138,13 +141,10 @@ const IOR: Remedies = &[
 
 /// Remedies in the options of mdtest.
 const MDTEST: Remedies = &[
-    ("too_short", "run longer: a larger -n, or -W 60 with more items than that needs"),
+    ("too_short", "run longer: a larger -n, or -W 60 with enough items for it"),
     ("not_steady", "run longer: a larger -n, and -i 3"),
-    (
-        "page_cache",
-        "read more than the memory size, or drop the caches first; -N helps only with several hosts",
-    ),
-    ("not_durable", "give -y, so that a file counts only when it is durable, or -Y"),
+    ("page_cache", "read more than fits in memory, or drop the caches first; -N helps only on several hosts"),
+    ("not_durable", "give -y, so that a file counts only when it is on storage, or -Y"),
     ("client_saturated", "raise --tasks"),
     (
         "all_processors_busy",

@@ -246,7 +246,7 @@ impl Table {
         let name = word.trim_start_matches('-');
         let remedy = match units::nearest(name, self.flags.iter().map(|flag| flag.long)) {
             Some(long) => format!("the nearest is --{long}"),
-            None => format!("`strata as {} --help` lists all options", self.tool),
+            None => format!("see `strata as {} --help` for the list of options", self.tool),
         };
         self.error(format!("{} is not an option", quoted(word)), remedy)
     }
@@ -311,7 +311,7 @@ impl Table {
             "0" | "false" | "no" | "off" if self.switch_values => false,
             _ => {
                 return self.refuse(
-                    format!("{} is a switch and takes no value {}", flag.typed(), quoted(value)),
+                    format!("{} is a switch and does not take the value {}", flag.typed(), quoted(value)),
                     format!("give --{} without a value", flag.long),
                 );
             }

@@ -344,9 +344,9 @@ table! {
     { "bwavgtime" [] Value does bwavgtime positive, "interval of the bandwidth samples in the output" }
     { "iopsavgtime" [] Value no ["500"], "IOPS and bandwidth samples share the interval bwavgtime", "bwavgtime" }
     { "per_job_logs" [] Bool does per_job_logs flag, "whether log names have the job's number" }
-    { "write_bw_log" [] Bool does write_bw_log prefix, "`PREFIX_bw.N.log`, one line per interval" }
-    { "write_iops_log" [] Bool does write_iops_log prefix, "`PREFIX_iops.N.log`, one line per interval" }
-    { "write_lat_log" [] Bool does write_lat_log prefix, "`PREFIX_lat.N.log`, `_clat` and `_slat`, one line per interval" }
+    { "write_bw_log" [] Bool does write_bw_log prefix, "`PREFIX_bw.N.log`, one line per interval of log_avg_msec, or per operation without it" }
+    { "write_iops_log" [] Bool does write_iops_log prefix, "`PREFIX_iops.N.log`, one line per interval of log_avg_msec, or per operation without it" }
+    { "write_lat_log" [] Bool does write_lat_log prefix, "`PREFIX_lat.N.log`, `_clat` and `_slat`, one line per interval of log_avg_msec, or per operation without it" }
     { "write_hist_log" [] Bool does write_hist_log prefix, "`PREFIX_clat_hist.N.log`, one line per interval" }
     { "log_avg_msec" [] Value does log_avg_msec number, "`--interval`" }
     { "log_hist_msec" [] Value does log_hist_msec number, "`--interval`" }

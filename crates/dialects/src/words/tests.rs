@@ -46,7 +46,7 @@ fn switches_can_be_turned_off() {
     assert_eq!(words.turned_off, ["write"]);
     assert_eq!(
         split(&["--write=maybe"]).unwrap_err(),
-        "tool: -w/--write is a switch and takes no value \"maybe\"; give --write without a value"
+        "tool: -w/--write is a switch and does not take the value \"maybe\"; give --write without a value"
     );
 }
 
@@ -59,7 +59,7 @@ fn refusals_name_the_option_and_the_nearest() {
     );
     assert_eq!(
         split(&["--xyzzyxyzzy"]).unwrap_err(),
-        "tool: \"--xyzzyxyzzy\" is not an option; `strata as tool --help` lists all options"
+        "tool: \"--xyzzyxyzzy\" is not an option; see `strata as tool --help` for the list of options"
     );
     assert_eq!(split(&["-wq"]).unwrap_err().split(';').next(), Some("tool: \"-q\" is not an option"));
     assert_eq!(split(&["-t"]).unwrap_err(), "tool: -t/--threads requires a value; give N");

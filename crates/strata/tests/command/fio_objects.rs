@@ -221,10 +221,7 @@ fn what_cannot_be_done_on_objects_is_refused_by_name() {
     let http =
         "--ioengine=http --http_mode=s3 --http_host=h:1 --http_s3_keyid=a --http_s3_key=b --filename=/b/f";
     let of_http = [
-        (
-            "--http_mode=webdav",
-            "http_mode: webdav is not supported: strata does not support WebDAV; alternative: s3",
-        ),
+        ("--http_mode=webdav", "http_mode: webdav is not supported; alternative: s3"),
         ("--http_mode=swift", "http_mode: swift is not supported"),
         ("--https=insecure", "AWS_CA_BUNDLE"),
         ("--http_user=u", "http_user: is not supported with http_mode=s3"),

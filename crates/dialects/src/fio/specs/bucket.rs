@@ -98,8 +98,8 @@ fn check_service(draft: &Draft) -> Result<(), Fault> {
             };
         }
         None => "defaults to webdav, and strata does not support WebDAV",
-        Some(HttpMode::WebDav) => "webdav is not supported: strata does not support WebDAV",
-        Some(HttpMode::Swift) => "swift is not supported: strata does not support the Swift protocol",
+        Some(HttpMode::WebDav) => "webdav is not supported",
+        Some(HttpMode::Swift) => "swift is not supported",
     };
     Err(Fault::of("http_mode", format!("{why}; alternative: s3, which most object stores support")))
 }
