@@ -5,9 +5,9 @@ of each.
     scripts/fio-examples.py [--strata PATH] [--fio PATH] [--examples DIRECTORY] [--scratch DIRECTORY] [--page FILE]
                             [--bucket http://HOST:PORT/BUCKET] [--ceph CONF:POOL] [FILE...]
 
-Prints a row of Markdown for each file: that it ran, with operations and exit code (one that was stopped counts as neither), or the option that it is refused for, and
+Prints a row of Markdown for each file: that it ran, with operations and exit code (one that was stopped counts as neither), or the option that it is rejected for, and
 whether fio itself ran it here. With --page the rows and both counts are put between the marks of docs/dialects/fio.md. Exits
-with 1 where a file neither ran nor was refused by the name of an option. Jobs on objects need a bucket (its keys come from
+with 1 where a file neither ran nor was rejected by the name of an option. Jobs on objects need a bucket (its keys come from
 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and a pool of Ceph.
 
 What is replaced, so that no device is touched and the whole takes a few minutes (REPLACED below tells it to readers):
@@ -29,17 +29,17 @@ SECONDS_MAX = 2
 LOOPS_MAX = 2
 LIMIT_S = 40
 MARKS = ("<!-- examples that ran -->\n", "<!-- end of examples that ran -->")
-REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their own, with these lines replaced and no others:
+REPLACED = """`scripts/fio-examples.py` ran these files, each in a separate directory. It replaced only these lines:
 
-- every path of `filename` by a file of that last name in the directory; for one below `/dev` a file of 16 MiB is there, and
-  with `allow_file_create=0` the files that the jobs are to find;
-- `program` by `/bin/true` where this machine does not have it;
-- `directory` by that directory, and the environment variables that the files ask for set (`FIO_RW=randread`, `FIO_BS=4k`,
+- every path of `filename` by a file of the same name in the directory; a path below `/dev` becomes an existing file of 16 MiB, and
+  with `allow_file_create=0` the files of the jobs exist;
+- `program` by `/bin/true` if this machine does not have it;
+- `directory` by that directory; the environment variables of the files are set (`FIO_RW=randread`, `FIO_BS=4k`,
   `FIO_IODEPTH=1`, `FIO_DIR`, and 16 MiB and 2 s for sizes and times);
 - `size`, `filesize` and `io_size` above 16 MiB by 16 MiB; `runtime` and `timeout` above 2 s by 2 s; `ramp_time` and
   `startdelay` above 1 s by 1 s; `loops` above 2 by 2; `zonesize` above 1 MiB by 1 MiB;
 - `http_host`, `https`, and `filename` of jobs with `ioengine=http`, by a bucket of a server on this machine; `pool` and `conf` by
-  a pool of a Ceph cluster of one node, which has an image `fio_test`; keys by theirs, and `STORAGE_CLASS` by `STANDARD`;
+  a pool of a one-node Ceph cluster with an image `fio_test`; keys by the keys of these servers, and `STORAGE_CLASS` by `STANDARD`;
 - `POOL` and `CONT` by the file system of a pool in the directory (`vos:pool`, `dfs`)."""
 
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -183,7 +183,7 @@ def run(strata: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> tupl
         return f"ran: still at work when it was stopped, after {LIMIT_S} s", True
     refusal = REFUSAL.search(said)
     if code == 2 and refusal:
-        return f"refused: `{refusal['option']}`", True
+        return f"rejected: `{refusal['option']}`", True
     last = (said.strip().splitlines() or ["nothing said"])[-1]
     if ways is None:
         return f"failed: exit {code}: {last}", False
@@ -241,15 +241,15 @@ def main() -> int:
     by_fio = [row for row in rows.values() if row.endswith("| runs |")]
     ran = [row for row in rows.values() if "exit 0 |" in row]
     sentence = (
-        f"Of {len(rows)} files fio itself runs {len(by_fio)} here, and strata {len(ran)}; of those that fio runs, "
+        f"On this machine, fio itself runs {len(by_fio)} of the {len(rows)} files, and strata runs {len(ran)}. Of the files that fio runs, "
         f"strata runs {len(set(ran) & set(by_fio))}."
     )
-    print(f"{sentence} {sum('| refused: ' in row for row in rows.values())} refused, {bad} neither.", file=sys.stderr)
+    print(f"{sentence} {sum('| rejected: ' in row for row in rows.values())} rejected, {bad} neither.", file=sys.stderr)
     if options.page and not bad:
         page = options.page.read_text()
         before, rest = page.split(MARKS[0])
         after = rest.split(MARKS[1])[1]
-        table = "\n".join(["| file | what became of it | fio itself |", "|---|---|---|", *(rows[name] for name in sorted(rows))])
+        table = "\n".join(["| file | result | fio itself |", "|---|---|---|", *(rows[name] for name in sorted(rows))])
         options.page.write_text(f"{before}{MARKS[0]}\n{REPLACED}\n\n{sentence}\n\n{table}\n\n{MARKS[1]}{after}")
     return int(bad > 0)
 

@@ -16,20 +16,23 @@ const FIO: Remedies = &[
     ("memory_target", "choose a filename or directory on a drive (`df -T` shows file systems)"),
     (
         "page_cache",
-        "read with direct=1, or with invalidate=1 and without loops; if you mean memory, pre_read=1",
+        "read with direct=1, or with invalidate=1 and without loops; to measure memory, pre_read=1",
     ),
     ("unwritten_range", "write all of it once (rw=write, same size) before reading it"),
-    ("buffered_writes", "write with direct=1 or sync=dsync; or more than memory holds, with end_fsync=1"),
-    ("compressible_content", "write with refill_buffers=1, unless your data are like this"),
-    ("client_saturated", "raise numjobs or bs, or bind the jobs (cpus_allowed); leave out refill_buffers"),
+    (
+        "buffered_writes",
+        "write with direct=1 or sync=dsync; or write more than fits in memory, with end_fsync=1",
+    ),
+    ("compressible_content", "write with refill_buffers=1, unless your data is similar"),
+    ("client_saturated", "raise numjobs or bs, or pin the jobs (cpus_allowed); leave out refill_buffers"),
     ("kernel_workers", "use direct=1, or ioengine=psync with more numjobs"),
     (
         "all_processors_busy",
-        "lower numjobs below the processors; if the load needs more, use a larger machine",
+        "lower numjobs below the number of CPUs; if the load needs more, use a larger machine",
     ),
     (
         "arrivals_unserved",
-        "lower the rate, or raise numjobs or iodepth; latencies are those of an overloaded target",
+        "lower the rate, or raise numjobs or iodepth; these latencies come from an overloaded target",
     ),
 ];
 
@@ -40,14 +43,17 @@ const ELBENCHO: Remedies = &[
     ("memory_target", "choose a path on a drive (`df -T` shows file systems)"),
     ("page_cache", "read with --direct, or with --sync --dropcache and without --infloop"),
     ("unwritten_range", "write all of it once (-w, same -s) before reading it"),
-    ("buffered_writes", "write with --direct, or more than memory holds (-s) with --sync"),
-    ("compressible_content", "write with --blockvarpct 100, unless your data are like this"),
+    ("buffered_writes", "write with --direct, or write more than fits in memory (-s) with --sync"),
+    ("compressible_content", "write with --blockvarpct 100, unless your data is similar"),
     ("client_saturated", "raise -t or -b, or bind the threads (--cores); write with --blockvarpct 0"),
     ("kernel_workers", "use --direct, or --iodepth 1 with more -t"),
-    ("all_processors_busy", "lower -t below the processors; if the load needs more, use a larger machine"),
+    (
+        "all_processors_busy",
+        "lower -t below the number of CPUs; if the load needs more, use a larger machine",
+    ),
     (
         "arrivals_unserved",
-        "lower --limitread or --limitwrite, or raise -t or --iodepth; latencies are those of an overloaded target",
+        "lower --limitread or --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
     ),
 ];
 
@@ -57,9 +63,12 @@ const ELBENCHO_FILES: Remedies = &[
     ("not_steady", "run longer: more directories (-n) or files (-N)"),
     ("memory_target", "choose a directory on a drive (`df -T` shows file systems)"),
     ("page_cache", "read with --direct, or with --dropcache"),
-    ("not_durable", "write with --direct, or add --sync: its phase SYNC shows how long the rest takes"),
+    ("not_durable", "write with --direct, or add --sync: its phase SYNC shows the time that the rest takes"),
     ("client_saturated", "raise -t, or bind the threads (--cores); write with --blockvarpct 0"),
-    ("all_processors_busy", "lower -t below the processors; if the load needs more, use a larger machine"),
+    (
+        "all_processors_busy",
+        "lower -t below the number of CPUs; if the load needs more, use a larger machine",
+    ),
 ];
 
 /// Remedies in the options of elbencho's netbench.
@@ -69,10 +78,10 @@ const NETBENCH: Remedies = &[
     ("cpu_bound", "raise -t or -b, or bind the threads (--cores)"),
     ("remote_numa", "bind the clients to the interface's node (--zones), or name other devices (--netdevs)"),
     ("uneven_endpoints", "look at that server; test it alone (--servers)"),
-    ("all_processors_busy", "lower -t below the processors; if the load needs more, use larger machines"),
+    ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use larger machines"),
     (
         "arrivals_unserved",
-        "lower --limitwrite, or raise -t or --iodepth; latencies are those of an overloaded target",
+        "lower --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
     ),
 ];
 
@@ -82,9 +91,9 @@ const SPDK: Remedies = &[
     ("not_steady", "run longer (-t 60 -a 10); write a drive over twice first (-w write)"),
     ("memory_target", "choose a drive (-r), or a path on one (`df -T` shows file systems)"),
     ("unwritten_range", "write all of it once (-w write) before reading it"),
-    ("client_saturated", "give more cores (-c), or larger operations (-o)"),
+    ("client_saturated", "use more cores (-c), or larger operations (-o)"),
     ("kernel_workers", "drive the path with libaio: leave out -R"),
-    ("all_processors_busy", "leave a processor free (-c); if the load needs more, use a larger machine"),
+    ("all_processors_busy", "leave a CPU free (-c); if the load needs more, use a larger machine"),
 ];
 
 /// Remedies in self_test's options.
@@ -100,7 +109,7 @@ const SELF_TEST: Remedies = &[
         "bind to the interface's node (taskset), or choose another one (OFI_INTERFACE, OFI_DOMAIN)",
     ),
     ("uneven_endpoints", "look at that host; test it alone (--endpoint)"),
-    ("all_processors_busy", "leave a processor free; if the load needs more, use a larger machine"),
+    ("all_processors_busy", "leave a CPU free; if the load needs more, use a larger machine"),
 ];
 
 /// Remedies in the options of `vos_perf` and `daos_perf`.
@@ -110,33 +119,36 @@ const DAOS_PERF: Remedies = &[
     ("client_saturated", "raise --procs or -s, or bind the process (taskset)"),
     (
         "all_processors_busy",
-        "lower --procs below the processors; if the load needs more, use a larger machine",
+        "lower --procs below the number of CPUs; if the load needs more, use a larger machine",
     ),
 ];
 
 /// Remedies in the options of IOR.
 const IOR: Remedies = &[
-    ("too_short", "run longer: a larger -b or -s, or -D 60 with more than that"),
+    ("too_short", "run longer: a larger -b or -s, or -D 60 with enough data for it"),
     ("not_steady", "run longer: a larger -b or -s, and -i 3"),
-    ("page_cache", "read with --posix.odirect, or more than memory holds; -C helps on many hosts alone"),
-    ("not_durable", "give -e, so that a file counts when it is on the storage"),
+    (
+        "page_cache",
+        "read with --posix.odirect, or read more than fits in memory; -C helps only on several hosts",
+    ),
+    ("not_durable", "give -e, so that a file counts only when it is on storage"),
     ("client_saturated", "raise -N or -t"),
-    ("all_processors_busy", "lower -N below the processors; if the load needs more, use a larger machine"),
+    (
+        "all_processors_busy",
+        "lower -N below the number of CPUs; if the load needs more, use a larger machine",
+    ),
 ];
 
 /// Remedies in the options of mdtest.
 const MDTEST: Remedies = &[
-    ("too_short", "run longer: a larger -n, or -W 60 with more than that"),
+    ("too_short", "run longer: a larger -n, or -W 60 with enough items for it"),
     ("not_steady", "run longer: a larger -n, and -i 3"),
-    (
-        "page_cache",
-        "read more than memory holds, or after the caches were dropped; -N helps on many hosts alone",
-    ),
-    ("not_durable", "give -y, so that a file counts when it is on the storage, or -Y"),
+    ("page_cache", "read more than fits in memory, or drop the caches first; -N helps only on several hosts"),
+    ("not_durable", "give -y, so that a file counts only when it is on storage, or -Y"),
     ("client_saturated", "raise --tasks"),
     (
         "all_processors_busy",
-        "lower --tasks below the processors; if the load needs more, use a larger machine",
+        "lower --tasks below the number of CPUs; if the load needs more, use a larger machine",
     ),
 ];
 
@@ -169,10 +181,10 @@ pub(crate) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// `strata doubts JOB: DETAIL; REMEDY` and the end of the line; without JOB where there is no name.
+    /// `strata warning JOB: DETAIL; REMEDY` and the end of the line; without JOB where there is no name.
     pub(crate) fn line(&self, name: &str) -> String {
         let space = if name.is_empty() { "" } else { " " };
-        format!("strata doubts{space}{name}: {}; {}\n", self.detail, self.remedy)
+        format!("strata warning{space}{name}: {}; {}\n", self.detail, self.remedy)
     }
 }
 
@@ -190,7 +202,7 @@ pub(crate) fn lines<'a>(all: impl IntoIterator<Item = (&'a str, &'a Told<'a>)>) 
     let line = |(name, told, others): &(&str, &Told<'_>, Vec<&str>)| match others.len() {
         0 => told.line(name),
         more => {
-            let counted = format!("{} (and {more} more like it)", told.detail);
+            let counted = format!("{} (and {more} more of this kind)", told.detail);
             Told { detail: counted.into(), ..(*told).clone() }.line(name)
         }
     };
@@ -253,11 +265,11 @@ fn lower_bounds(phase: &PhaseRecord) -> Option<Told<'static>> {
     Some(Told {
         kind: LOWER_BOUNDS,
         detail: format!(
-            "of the latencies, the mean{percentiles} and the maximum are lower bounds: {bounds} of {count} operations had not ended \
-             and count with the time that they had waited"
+            "the mean latency{percentiles} and the maximum are lower bounds: {bounds} of {count} operations had not ended \
+             and count with their waiting time so far"
         )
         .into(),
-        remedy: "find out what hangs; where a rate was asked for, lower it".into(),
+        remedy: "find out what hangs, or lower the rate if one is set".into(),
     })
 }
 
@@ -387,12 +399,12 @@ mod tests {
         };
         let fio = lines("fio");
         assert_eq!(fio.len(), 3);
-        assert!(fio[0].starts_with("strata doubts x: a; read with direct=1"), "{}", fio[0]);
-        assert_eq!(fio[1], "strata doubts x: b; use direct=1\n");
-        assert!(fio[2].starts_with("strata doubts x: c; read with direct=1"), "{}", fio[2]);
+        assert!(fio[0].starts_with("strata warning x: a; read with direct=1"), "{}", fio[0]);
+        assert_eq!(fio[1], "strata warning x: b; use direct=1\n");
+        assert!(fio[2].starts_with("strata warning x: c; read with direct=1"), "{}", fio[2]);
         assert!(lines("elbencho")[0].contains("--dropcache"));
         assert!(lines("spdk_nvme_perf")[0].ends_with("use --direct\n"));
-        assert_eq!(told("fio", &phases[..1])[0].line("").find("doubts: a"), Some(7));
+        assert_eq!(told("fio", &phases[..1])[0].line("").find("warning: a"), Some(7));
     }
 
     #[test]
@@ -400,8 +412,8 @@ mod tests {
         let told = |kind, detail: &'static str| Told { kind, detail: detail.into(), remedy: "wait".into() };
         let all = [told("k", "1 s"), told("k", "2 s"), told("k", "2 s"), told("m", "3 s")];
         let text = lines(all.iter().map(|told| ("a", told)).chain([("b", &all[0])]));
-        let expected = "strata doubts a: 1 s (and 1 more like it); wait\n\
-                        strata doubts a: 3 s; wait\nstrata doubts b: 1 s; wait\n";
+        let expected = "strata warning a: 1 s (and 1 more of this kind); wait\n\
+                        strata warning a: 3 s; wait\nstrata warning b: 1 s; wait\n";
         assert_eq!(text, expected);
     }
 }

@@ -235,7 +235,7 @@ impl Table {
                 let names: Vec<String> =
                     begun.iter().take(4).map(|flag| format!("--{}", flag.long)).collect();
                 self.refuse(
-                    format!("{} is the beginning of several options", quoted(&format!("--{name}"))),
+                    format!("{} is ambiguous", quoted(&format!("--{name}"))),
                     format!("use one of {}", names.join(", ")),
                 )
             }
@@ -246,7 +246,7 @@ impl Table {
         let name = word.trim_start_matches('-');
         let remedy = match units::nearest(name, self.flags.iter().map(|flag| flag.long)) {
             Some(long) => format!("the nearest is --{long}"),
-            None => format!("see `strata as {} --help` for those there are", self.tool),
+            None => format!("see `strata as {} --help` for the list of options", self.tool),
         };
         self.error(format!("{} is not an option", quoted(word)), remedy)
     }
@@ -300,7 +300,7 @@ impl Table {
         self.check(flag)?;
         match rest.words.next() {
             Some(value) => self.give(flag, Some(value.clone()), split),
-            None => self.refuse(format!("{} has no value", flag.typed()), format!("give it {}", flag.value)),
+            None => self.refuse(format!("{} requires a value", flag.typed()), format!("give {}", flag.value)),
         }
     }
 
@@ -311,8 +311,8 @@ impl Table {
             "0" | "false" | "no" | "off" if self.switch_values => false,
             _ => {
                 return self.refuse(
-                    format!("{} is a switch and takes no value {}", flag.typed(), quoted(value)),
-                    format!("give --{} alone", flag.long),
+                    format!("{} is a switch and does not take the value {}", flag.typed(), quoted(value)),
+                    format!("give --{} without a value", flag.long),
                 );
             }
         };
@@ -340,14 +340,14 @@ impl Table {
     /// The options as a table of the docs.
     #[cfg(test)]
     pub(crate) fn markdown(&self) -> String {
-        let mut page = String::from("| option | | what becomes of it |\n|---|---|---|\n");
+        let mut page = String::from("| option | | effect |\n|---|---|---|\n");
         for flag in self.flags {
             let short = flag.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
             let value = flag.value_text();
             let (word, text) = match flag.fate {
-                Fate::Honoured(how) => ("honoured", how.to_owned()),
-                Fate::Accepted(why) => ("accepted", format!("changes nothing: {why}")),
-                Fate::Refused(why, nearest) => ("refused", format!("{why}; {nearest}")),
+                Fate::Honoured(how) => ("supported", how.to_owned()),
+                Fate::Accepted(why) => ("ignored", why.to_owned()),
+                Fate::Refused(why, nearest) => ("rejected", format!("{why}; {nearest}")),
             };
             let text = text.replace('|', "\\|");
             let value = value.replace('|', "\\|");
@@ -362,7 +362,7 @@ impl Table {
         for flag in self.flags {
             let how = match flag.fate {
                 Fate::Honoured(how) => how.to_owned(),
-                Fate::Accepted(why) => format!("changes nothing: {why}"),
+                Fate::Accepted(why) => format!("ignored: {why}"),
                 Fate::Refused(..) => continue,
             };
             let value = flag.value_text();

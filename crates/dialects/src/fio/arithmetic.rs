@@ -16,7 +16,7 @@ pub(super) fn evaluate(text: &str, number: ReadNumber<'_>) -> Result<u64, String
     if !reader.rest.is_empty() {
         return Err(wrong());
     }
-    u64::try_from(value).map_err(|_| "the expression is negative or too large".to_owned())
+    u64::try_from(value).map_err(|_| "the result is negative or too large".to_owned())
 }
 
 /// Whether a text is arithmetic and nothing else: what is left of `$ncpus*2`, and not a path with a number in it.
@@ -28,7 +28,7 @@ pub(super) fn is_arithmetic(text: &str) -> bool {
 }
 
 fn wrong() -> String {
-    "is not arithmetic: use numbers, + - * / % ^ and parentheses, such as (4 * 1m)".to_owned()
+    "is not a valid expression: use numbers, + - * / % ^ and parentheses, such as (4 * 1m)".to_owned()
 }
 
 struct Reader<'a> {

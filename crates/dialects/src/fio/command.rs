@@ -111,7 +111,7 @@ pub(crate) fn read(words: &[String]) -> Result<Line, Fault> {
     }
     let mut only = line.clients.iter().flat_map(|client| &client.only).chain(&line.only);
     if only.any(|name| name.starts_with("global")) {
-        return Err(Fault::of("section", "global sections are always read: name a job"));
+        return Err(Fault::of("section", "global sections are always read; give the name of a job"));
     }
     Ok(line)
 }
@@ -151,9 +151,10 @@ impl Line {
             Some(own) => match own.what {
                 What::Does(flag, _) => self.own(flag, key, value.unwrap_or_default()),
                 What::Accepted(_) => Ok(()),
-                What::Refused(because, nearest) => {
-                    Err(Fault::of(&format!("--{key}"), format!("is refused: {because}; nearest: {nearest}")))
-                }
+                What::Refused(because, nearest) => Err(Fault::of(
+                    &format!("--{key}"),
+                    format!("is not supported: {because}; alternative: {nearest}"),
+                )),
             },
             None => self.of_job(key, value),
         }
@@ -188,7 +189,7 @@ impl Line {
             Flag::Output => self.output = Some(PathBuf::from(value)),
             Flag::OutputFormat => {
                 self.formats = formats(&value)
-                    .ok_or_else(|| fault("normal, terse, json or json+, or several with commas"))?;
+                    .ok_or_else(|| fault("normal, terse, json or json+, or several separated by commas"))?;
             }
             Flag::Minimal => self.formats = vec![Format::Terse],
             Flag::TerseVersion => {
@@ -224,7 +225,7 @@ impl Line {
             Flag::IdleProf => match value.as_str() {
                 "system" => self.idle = true,
                 "percpu" | "calibrate" => {
-                    let why = "is refused: the machine's time is accounted for as a whole; nearest: system";
+                    let why = "is not supported: strata measures the idle time of all CPUs together; alternative: system";
                     return Err(Fault::of("--idle-prof", format!("{value} {why}")));
                 }
                 _ => return Err(fault("system")),
@@ -233,7 +234,9 @@ impl Line {
                 for word in value.split(',') {
                     let topic = Topic::ALL.iter().find(|topic| topic.name() == word);
                     self.debug.push(
-                        *topic.ok_or_else(|| fault("parse, job, random or io, or several with commas"))?,
+                        *topic.ok_or_else(|| {
+                            fault("parse, job, random or io, or several separated by commas")
+                        })?,
                     );
                 }
             }
@@ -286,14 +289,14 @@ const STRATA_OPTIONS: [&str; 7] = ["destroy-data", "json", "csv", "out", "live",
 fn unknown(key: &str) -> Fault {
     if let Some(option) = STRATA_OPTIONS.iter().find(|option| **option == key) {
         let message = format!(
-            "is an option of strata and stands before the name: strata as --{option} fio ...; under a link: STRATA_OPTIONS=--{option}"
+            "is an option of strata and must precede the tool's name: strata as --{option} fio ...; with a link: STRATA_OPTIONS=--{option}"
         );
         return Fault::of(&format!("--{key}"), message);
     }
     let known = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
     let message = match nearest(key, known.chain(names())) {
-        Some(name) => format!("there is no such option; the nearest is --{name}"),
-        None => "there is no such option; --help and --cmdhelp list them".to_owned(),
+        Some(name) => format!("unknown option; the nearest is --{name}"),
+        None => "unknown option; --help and --cmdhelp list all options".to_owned(),
     };
     Fault::of(&format!("--{}", shown(key)), message)
 }

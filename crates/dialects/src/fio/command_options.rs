@@ -48,10 +48,10 @@ pub(crate) struct CommandOption {
     pub(crate) what: What,
 }
 
-const SERVICE: &str = "strata service is what clients reach";
+const SERVICE: &str = "fio's server is not included; clients use strata service";
 const START_SERVICE: &str = "strata service --listen ADDRESS:PORT --root DIR";
-const TRIGGER: &str = "a run is not steered from outside";
-const SELF_TEST: &str = "a dialect measures files and devices, not itself";
+const TRIGGER: &str = "a run cannot be controlled from outside";
+const SELF_TEST: &str = "strata as fio measures files and devices, not the machine's CPU";
 
 const fn row(name: &'static str, takes: Takes, what: What) -> CommandOption {
     CommandOption { name, takes, what }
@@ -59,60 +59,72 @@ const fn row(name: &'static str, takes: Takes, what: What) -> CommandOption {
 
 /// Every option of the program.
 pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
-    row("output", Takes::Value, What::Does(Flag::Output, "file that the results go to")),
+    row("output", Takes::Value, What::Does(Flag::Output, "file for the results")),
     row(
         "output-format",
         Takes::Value,
-        What::Does(Flag::OutputFormat, "normal, terse, json, json+, or several with commas"),
+        What::Does(Flag::OutputFormat, "normal, terse, json, json+, or several separated by commas"),
     ),
     row("minimal", Takes::Flag, What::Does(Flag::Minimal, "terse output")),
     row("terse-version", Takes::Value, What::Does(Flag::TerseVersion, "3, 4 or 5")),
-    row("append-terse", Takes::Flag, What::Refused("fio has withdrawn it", "--output-format=normal,terse")),
-    row("section", Takes::Value, What::Does(Flag::Section, "the only jobs to run; may be given again")),
-    row("readonly", Takes::Flag, What::Does(Flag::ReadOnly, "refuses jobs that write or trim")),
+    row(
+        "append-terse",
+        Takes::Flag,
+        What::Refused("fio removed this option", "--output-format=normal,terse"),
+    ),
+    row("section", Takes::Value, What::Does(Flag::Section, "runs only this job; can be repeated")),
+    row("readonly", Takes::Flag, What::Does(Flag::ReadOnly, "rejects jobs that write or trim")),
     row("eta", Takes::Value, What::Does(Flag::Eta, "when progress is shown: always, never or auto")),
     row(
         "eta-interval",
         Takes::Value,
-        What::Does(Flag::EtaInterval, "time between two drawings of the progress, 250 ms or more"),
+        What::Does(Flag::EtaInterval, "interval between progress updates, 250 ms or more"),
     ),
     row(
         "eta-newline",
         Takes::Value,
-        What::Does(Flag::EtaNewline, "progress in lines that stay, one in each such time"),
+        What::Does(Flag::EtaNewline, "prints progress on a new line at this interval"),
     ),
     row(
         "status-interval",
         Takes::Value,
         What::Does(
             Flag::StatusInterval,
-            "the results so far in each such time, and with SIGUSR1; the results at the end are all",
+            "prints the results so far at this interval and on SIGUSR1; the final results cover the whole run",
         ),
     ),
-    row("parse-only", Takes::Flag, What::Does(Flag::ParseOnly, "reads all and runs nothing")),
+    row(
+        "parse-only",
+        Takes::Flag,
+        What::Does(Flag::ParseOnly, "checks the options and job files and runs nothing"),
+    ),
     row("showcmd", Takes::Flag, What::Does(Flag::ShowCommand, "prints the jobs as a command line")),
-    row("warnings-fatal", Takes::Flag, What::Does(Flag::WarningsFatal, "refuses what would be warned about")),
-    row("help", Takes::Flag, What::Does(Flag::Help, "prints this")),
-    row("version", Takes::Flag, What::Does(Flag::Version, "prints the version of fio that is spoken")),
-    row("cmdhelp", Takes::Flag, What::Does(Flag::OptionHelp, "what becomes of the options of a job")),
-    row("enghelp", Takes::Flag, What::Does(Flag::EngineHelp, "the engines")),
-    row("max-jobs", Takes::Value, What::Accepted("memory is not shared by processes")),
-    row("alloc-size", Takes::Value, What::Accepted("memory is not shared by processes")),
+    row("warnings-fatal", Takes::Flag, What::Does(Flag::WarningsFatal, "treats warnings as errors")),
+    row("help", Takes::Flag, What::Does(Flag::Help, "prints this help")),
+    row(
+        "version",
+        Takes::Flag,
+        What::Does(Flag::Version, "prints the fio version whose options and output strata follows"),
+    ),
+    row("cmdhelp", Takes::Flag, What::Does(Flag::OptionHelp, "prints how each job option is handled")),
+    row("enghelp", Takes::Flag, What::Does(Flag::EngineHelp, "prints the supported engines")),
+    row("max-jobs", Takes::Value, What::Accepted("jobs are threads and need no shared memory")),
+    row("alloc-size", Takes::Value, What::Accepted("jobs are threads and need no shared memory")),
     row(
         "bandwidth-log",
         Takes::Flag,
         What::Does(
             Flag::BandwidthLog,
-            "agg-read_bw.log and its like: bandwidth of all jobs together by second",
+            "agg-read_bw.log, agg-write_bw.log, ...: total bandwidth of all jobs per second",
         ),
     ),
-    row("latency-log", Takes::Flag, What::Refused("fio has withdrawn it", "write_lat_log")),
+    row("latency-log", Takes::Flag, What::Refused("fio removed this option", "write_lat_log")),
     row(
         "idle-prof",
         Takes::Value,
         What::Does(
             Flag::IdleProf,
-            "system: the machine's idle time in percent, from the kernel's accounting; percpu and calibrate are refused",
+            "system: idle time of all CPUs in percent, from the kernel; percpu and calibrate are rejected",
         ),
     ),
     row(
@@ -120,17 +132,21 @@ pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
         Takes::Value,
         What::Does(
             Flag::Debug,
-            "parse, job, random, or several with commas: what was read, what runs, the seed; others are refused",
+            "parse, job, random, or several separated by commas: options, jobs, the seed; others are rejected",
         ),
     ),
-    row("inflate-log", Takes::Value, What::Does(Flag::InflateLog, "prints a log of log_store_compressed")),
-    row("profile", Takes::Value, What::Refused("profiles are code of fio's", "a job file")),
+    row(
+        "inflate-log",
+        Takes::Value,
+        What::Does(Flag::InflateLog, "prints a log written with log_store_compressed"),
+    ),
+    row("profile", Takes::Value, What::Refused("profiles are built into fio itself", "a job file")),
     row(
         "client",
         Takes::Value,
         What::Does(
             Flag::Client,
-            "a `strata service` that carries out the job files right behind it, HOST[,PORT]; or a file with a list of them",
+            "HOST[,PORT] of a `strata service` that runs the job files after this option, or a file with such a list",
         ),
     ),
     row("server", Takes::Flag, What::Refused(SERVICE, START_SERVICE)),
@@ -139,21 +155,24 @@ pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
     row(
         "remote-config",
         Takes::Value,
-        What::Refused("hosts read no job files of their own", "a copy of the file behind its --client"),
+        What::Refused(
+            "clients cannot read job files on their host",
+            "copy the file and give it after --client",
+        ),
     ),
-    row(
-        "cpuclock-test",
-        Takes::Flag,
-        What::Refused(SELF_TEST, "a record, which says how steady the clock was"),
-    ),
+    row("cpuclock-test", Takes::Flag, What::Refused(SELF_TEST, "the clock drift in the record")),
     row("crctest", Takes::Flag, What::Refused(SELF_TEST, "verify=crc32c")),
     row("memcpytest", Takes::Flag, What::Refused(SELF_TEST, "strata media mem:")),
     row("trigger-file", Takes::Value, What::Refused(TRIGGER, "runtime")),
     row("trigger-timeout", Takes::Value, What::Refused(TRIGGER, "runtime")),
-    row("trigger", Takes::Value, What::Refused(TRIGGER, "a script around the run")),
-    row("trigger-remote", Takes::Value, What::Refused(TRIGGER, "a script around the run")),
-    row("aux-path", Takes::Value, What::Does(Flag::AuxPath, "directory of the files of verify_state_save")),
-    row("merge-blktrace-only", Takes::Flag, What::Refused("traces are not read", "a job for each load")),
+    row("trigger", Takes::Value, What::Refused(TRIGGER, "start the run from a script")),
+    row("trigger-remote", Takes::Value, What::Refused(TRIGGER, "start the run from a script")),
+    row("aux-path", Takes::Value, What::Does(Flag::AuxPath, "directory for the files of verify_state_save")),
+    row(
+        "merge-blktrace-only",
+        Takes::Flag,
+        What::Refused("strata does not read blktrace files", "one job for each load"),
+    ),
 ];
 
 /// The option of this name.

@@ -15,8 +15,8 @@ pub(super) fn usage() -> String {
     for option in COMMAND_OPTIONS {
         let words = match option.what {
             What::Does(_, words) => words.to_owned(),
-            What::Accepted(because) => format!("accepted; {because}"),
-            What::Refused(because, nearest) => format!("refused: {because}; nearest: {nearest}"),
+            What::Accepted(because) => format!("ignored: {because}"),
+            What::Refused(because, nearest) => format!("rejected: {because}; alternative: {nearest}"),
         };
         let value = if option.takes == Takes::Value { "=" } else { "" };
         let _ = writeln!(text, "  {:<22}{words}", format!("--{}{value}", option.name));
@@ -28,14 +28,14 @@ pub(super) fn usage() -> String {
 /// Treatment of an option, as words of a table: its fate and why.
 fn fate(option: &FioOption) -> (&'static str, String) {
     match &option.fate {
-        Fate::Honoured { becomes, .. } => ("honoured", (*becomes).to_owned()),
-        Fate::Accepted { because, .. } => ("accepted", (*because).to_owned()),
+        Fate::Honoured { becomes, .. } => ("supported", (*becomes).to_owned()),
+        Fate::Accepted { because, .. } => ("ignored", (*because).to_owned()),
         Fate::Refused { unless, because, nearest } => {
             let unless = match unless {
                 [] => String::new(),
-                values => format!(" (but for {})", values.join(", ")),
+                values => format!(" (accepted: {})", values.join(", ")),
             };
-            ("refused", format!("{because}{unless}; nearest: {nearest}"))
+            ("rejected", format!("{because}{unless}; alternative: {nearest}"))
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn engines(name: Option<&str>, here: &[&str]) -> Result<String, Fault
             Some(engine) => Ok(line(engine)),
             None => Err(Fault::of(
                 "--enghelp",
-                format!("there is no engine {}; --enghelp lists all", shown(name)),
+                format!("engine {} does not exist; --enghelp lists all engines", shown(name)),
             )),
         },
     }
@@ -117,16 +117,16 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 pub(super) fn tables() -> String {
     let cell = |text: &str| text.replace('|', "\\|");
-    let mut text = "### Options of the program\n\n| option | here | |\n|---|---|---|\n".to_owned();
+    let mut text = "### Options of the program\n\n| option | | effect |\n|---|---|---|\n".to_owned();
     for option in COMMAND_OPTIONS {
         let (fate, words) = match option.what {
-            What::Does(_, words) => ("honoured", words.to_owned()),
-            What::Accepted(because) => ("accepted", because.to_owned()),
-            What::Refused(because, nearest) => ("refused", format!("{because}; nearest: {nearest}")),
+            What::Does(_, words) => ("supported", words.to_owned()),
+            What::Accepted(because) => ("ignored", because.to_owned()),
+            What::Refused(because, nearest) => ("rejected", format!("{because}; alternative: {nearest}")),
         };
         let _ = writeln!(text, "| `--{}` | {fate} | {} |", option.name, cell(&words));
     }
-    text.push_str("\n### Options of a job\n\n| option | here | |\n|---|---|---|\n");
+    text.push_str("\n### Options of a job\n\n| option | | effect |\n|---|---|---|\n");
     for option in OPTIONS {
         let names: Vec<String> =
             [option.name].iter().chain(option.aliases).map(|name| format!("`{name}`")).collect();

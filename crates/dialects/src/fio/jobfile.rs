@@ -77,7 +77,7 @@ impl Reader<'_> {
     fn line(&mut self, line: &str, place: &Origin, nesting: usize) -> Result<(), Fault> {
         if let Some(rest) = line.strip_prefix('[') {
             if nesting > 0 {
-                return Err(Fault::new("an included file has options only, no sections"));
+                return Err(Fault::new("an included file can contain only options, no sections"));
             }
             let name = rest.strip_suffix(']').filter(|name| !name.is_empty());
             let name =
@@ -92,7 +92,7 @@ impl Reader<'_> {
         }
         if self.sections.is_empty() {
             return Err(Fault::new(format!(
-                "\"{}\" stands outside of all sections: begin with [global] or [name]",
+                "\"{}\" is outside of all sections: begin with [global] or [name]",
                 shown(line)
             )));
         }
@@ -113,7 +113,7 @@ impl Reader<'_> {
     /// A file as named, or beside the file that includes it.
     fn include(&mut self, file: &str, place: &Origin, nesting: usize) -> Result<(), Fault> {
         if nesting >= INCLUDES_MAX {
-            return Err(Fault::of("include", format!("more than {INCLUDES_MAX} files within each other")));
+            return Err(Fault::of("include", format!("more than {INCLUDES_MAX} nested files")));
         }
         let beside = match place {
             Origin::File { path, .. } => path.rsplit_once('/').map(|(folder, _)| format!("{folder}/{file}")),

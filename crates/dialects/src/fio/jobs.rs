@@ -55,7 +55,7 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
         let waits = !walled && waits_for(jobs, index, &all.stages, stage)?;
         is_chained = !walled && (waits || is_chained);
         if is_chained && job.draft.wait_for.is_none() {
-            let message = "is refused here: a job without it comes after one that waits, and fio would start it before; nearest: put it first, or give it wait_for or stonewall too";
+            let message = "is not supported: a job without wait_for follows a job with wait_for, and fio would start it earlier; alternative: put it first, or give it wait_for or stonewall";
             return Err(located(Fault::of("wait_for", message), job));
         }
         if index > 0 && (walled || waits) {
@@ -113,7 +113,8 @@ impl Assembled {
     ) -> Result<(), Fault> {
         let clones = job.draft.numjobs.unwrap_or(1);
         if self.clones + clones as usize > JOBS_MAX {
-            let fault = Fault::of("numjobs", format!("a run has at most {JOBS_MAX} jobs with their clones"));
+            let fault =
+                Fault::of("numjobs", format!("a run can have at most {JOBS_MAX} jobs, clones included"));
             return Err(located(fault, job));
         }
         // The threads of one phase do not end each other.
@@ -125,7 +126,7 @@ impl Assembled {
             self.files += built.spec.targets.len();
             if self.files > FILES_MAX {
                 let fault =
-                    Fault::of("nrfiles", format!("a run names at most {FILES_MAX} files in all its jobs"));
+                    Fault::of("nrfiles", format!("a run can use at most {FILES_MAX} files in all its jobs"));
                 return Err(located(fault, job));
             }
             self.push(job, built, at, each, joins || part > 0);
@@ -187,7 +188,7 @@ impl Assembled {
             let Some(beside) = beside else { continue };
             if spec.layer != self.specs[beside].layer {
                 let message = format!(
-                    "{} is refused beside job {} with ioengine={}: loads of different layers are not measured at the same time; nearest: stonewall",
+                    "{} is not supported beside job {} with ioengine={}: loads of different layers cannot run at the same time; alternative: stonewall",
                     self.jobs[at].engine,
                     crate::fio::fault::shown(&self.jobs[beside].name),
                     self.jobs[beside].engine
@@ -195,7 +196,7 @@ impl Assembled {
                 return Err(located(Fault::of("ioengine", message), &jobs[*section]));
             }
             if self.reads_back[at] || self.reads_back[beside] {
-                let message = "a job that reads back what it wrote runs alone: give it stonewall and numjobs=1, or do_verify=0 and a job that reads behind a stonewall";
+                let message = "a job that reads its data back must run alone: give it stonewall and numjobs=1, or do_verify=0 and a later job that reads, after a stonewall";
                 return Err(located(Fault::of("verify", message), &jobs[*section]));
             }
         }
@@ -229,7 +230,7 @@ impl Assembled {
             "all" if stage == last => Ok(true),
             "group" | "all" => {
                 let message = format!(
-                    "exitall with exit_what={word} is refused here: what ends is what runs at the same time, and it means others; nearest: exit_what=stonewall"
+                    "exitall with exit_what={word} is not supported: strata can only end the jobs that run at the same time; alternative: exit_what=stonewall"
                 );
                 Err(located(Fault::of("exit_what", message), job))
             }
@@ -244,14 +245,14 @@ fn waits_for(jobs: &[Settled], index: usize, stages: &[(usize, usize)], stage: u
     let refuse = |message: String| Err(located(Fault::of("wait_for", message), &jobs[index]));
     let before = || jobs[..index].iter().zip(stages);
     let Some((_, (of_it, _))) = before().find(|(job, _)| *job.section == **name) else {
-        return refuse(format!("there is no job {} before this one", crate::fio::fault::shown(name)));
+        return refuse(format!("no job {} precedes this one", crate::fio::fault::shown(name)));
     };
     if *of_it < stage {
         return Ok(false);
     }
     match before().find(|(job, (at, _))| *at == stage && *job.section != **name) {
         Some((other, _)) => refuse(format!(
-            "is refused: job {} runs beside {} and would still run then; nearest: stonewall",
+            "is not supported: job {} runs at the same time as {} and could still be running; alternative: stonewall",
             crate::fio::fault::shown(&other.section),
             crate::fio::fault::shown(name)
         )),
@@ -269,8 +270,7 @@ fn check_agreement<T: PartialEq>(jobs: &[Settled], key: &str, of: impl Fn(&Draft
     let Some(first) = jobs.first().map(|job| of(&job.draft)) else { return Ok(()) };
     match jobs.iter().find(|job| of(&job.draft) != first) {
         Some(job) => {
-            let message =
-                "differs from that of the first job: it holds for the whole run, so give it in [global]";
+            let message = "differs from the first job: it applies to the whole run, so set it in [global]";
             Err(located(Fault::of(key, message), job))
         }
         None => Ok(()),

@@ -70,7 +70,7 @@ pub(crate) fn has_option(name: &str) -> bool {
 
 /// Warning where options of the command line come before several job files.
 const OF_FIRST_FILE: &str =
-    "options before the job files hold for the jobs of the first file alone, as in fio";
+    "options before the job files apply only to the jobs of the first file, as in fio";
 
 fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
     let line = command::read(words)?;
@@ -101,7 +101,7 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         return show(String::new());
     }
     if settled.jobs.is_empty() {
-        return Err(Fault::new("no job: give --name=... with its options, or a job file; --help tells more"));
+        return Err(Fault::new("no job: give --name=... with its options, or a job file; see --help"));
     }
     prepare(&mut settled.jobs, &line);
     let mut all = jobs::assemble(&settled.jobs, world)?;
@@ -201,7 +201,7 @@ fn sections(line: &Line, world: &dyn World) -> Result<Vec<Section>, Fault> {
     }
     let known = |name: &String| sections.iter().any(|section| section.name.as_ref() == name);
     if let Some(name) = line.only.iter().find(|name| !known(name)) {
-        return Err(Fault::of("--section", format!("there is no section [{}]", fault::shown(name))));
+        return Err(Fault::of("--section", format!("section [{}] does not exist", fault::shown(name))));
     }
     Ok(without_others(sections, &line.only))
 }

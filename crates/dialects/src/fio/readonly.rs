@@ -23,13 +23,13 @@ pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> 
             match world.look(path) {
                 PathFacts::Missing if path != "null:" => {
                     return refused(format!(
-                        "job {name} reads {}, which is not there and is not made",
+                        "job {name} reads {}, which does not exist and is not created",
                         shown(path)
                     ));
                 }
                 PathFacts::File { size_bytes } if size_bytes < end_bytes => {
                     return refused(format!(
-                        "job {name} reads {} to byte {}, but it has {size_bytes} bytes and is not extended: give size={size_bytes}, or less",
+                        "job {name} reads {} up to byte {}, but it has {size_bytes} bytes and is not extended: give size={size_bytes} or less",
                         shown(path),
                         end_bytes
                     ));

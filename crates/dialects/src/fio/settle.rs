@@ -121,7 +121,7 @@ fn apply_one(draft: &mut Draft, entry: &Entry, world: &dyn World) -> Result<(), 
         Fate::Accepted { check, .. } => check(&value)?,
         Fate::Refused { unless, because, nearest } => {
             if !unless.contains(&text.as_str()) {
-                return Err(format!("is refused: {because}; nearest: {nearest}"));
+                return Err(format!("is not supported: {because}; alternative: {nearest}"));
             }
         }
     }
@@ -139,8 +139,8 @@ fn apply_one(draft: &mut Draft, entry: &Entry, world: &dyn World) -> Result<(), 
 pub(crate) fn unknown(key: &str) -> String {
     let known = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
     match nearest(key, known) {
-        Some(name) => format!("there is no such option; the nearest is {name}"),
-        None => "there is no such option; --cmdhelp lists all".to_owned(),
+        Some(name) => format!("unknown option; the nearest is {name}"),
+        None => "unknown option; --cmdhelp lists all options".to_owned(),
     }
 }
 

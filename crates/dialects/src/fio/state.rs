@@ -42,18 +42,18 @@ pub(crate) fn saved(name: &str, index: usize, depth: u32, writes: u64) -> Vec<u8
 pub(crate) fn loaded(file: &[u8]) -> Result<u64, String> {
     let word = |at: usize| {
         let bytes = file.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(u64::from_le_bytes).ok_or_else(|| format!("is cut off after {} bytes", file.len()))
+        bytes.map(u64::from_le_bytes).ok_or_else(|| format!("is truncated after {} bytes", file.len()))
     };
     let (version, length, sum) = (word(0)?, word(8)?, word(16)?);
     if version != VERSION {
-        return Err(format!("is of version {version}, not of {VERSION}, which fio has had since 3.42"));
+        return Err(format!("has version {version}, but version {VERSION} (fio 3.42 or later) is required"));
     }
     let state = &file[HEADER_BYTES..];
     if state.len() as u64 != length || state.len() < STATE_BYTES {
-        return Err(format!("has {} bytes of state and says {length}", state.len()));
+        return Err(format!("has {} bytes of state, but its header says {length}", state.len()));
     }
     if u64::from(crc32c(state)) != sum {
-        return Err("is corrupt: its sum is wrong".to_owned());
+        return Err("is corrupt: the checksum does not match".to_owned());
     }
     // What was in flight may not be there, nor may what follows it.
     let in_flight = (HEADER_BYTES + STATE_BYTES..file.len()).step_by(8).map(word);

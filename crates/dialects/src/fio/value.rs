@@ -253,7 +253,7 @@ impl<'a> Value<'a> {
 
     /// Digits, or `0x` and hexadecimal ones, and a unit. fio would read `1.5g` as 1 byte and `1zz` as 1: both are refused.
     fn plain_number(&self, text: &str) -> Read<u64> {
-        let accepted = "a whole number with k, m, g, t or p, such as 4k";
+        let accepted = "a whole number with an optional k, m, g, t or p, such as 4k";
         let text = text.to_ascii_lowercase();
         if let Some(digits) = text.strip_prefix("0x") {
             let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -278,7 +278,7 @@ impl<'a> Value<'a> {
             "ib" if self.kb_base == 1000 => Some(1024u64.pow(power)),
             "ib" => {
                 let note = format!(
-                    "{} is read in powers of 1000, as fio does unless kb_base=1000 is given; write {} for powers of 1024",
+                    "{} is read as a power of 1000, as in fio unless kb_base=1000 is set; write {} for powers of 1024",
                     shown(self.text),
                     suffix.chars().next()?
                 );
@@ -316,7 +316,7 @@ impl<'a> Value<'a> {
     pub(crate) fn indexes(&self) -> Read<Vec<u32>> {
         let list = self.text.replace(' ', "");
         units::parse_index_list("processors", &list, 65_536)
-            .map_err(|_| self.refused("numbers and ranges of them, such as 0,2,4-7"))
+            .map_err(|_| self.refused("numbers and ranges, such as 0,2,4-7"))
     }
 
     /// The bits of a mask.

@@ -98,7 +98,7 @@ impl Value<'_> {
     }
 
     pub(crate) fn engine(&self) -> Read<Engine> {
-        let refuse = |name: &str, why: &str| Err(format!("engine {} is refused: {why}", shown(name)));
+        let refuse = |name: &str, why: &str| Err(format!("engine {} is not supported: {why}", shown(name)));
         if self.text.is_empty() {
             return Err("needs a value".to_owned());
         }
@@ -110,12 +110,12 @@ impl Value<'_> {
         }
         let is_external = self.text.starts_with("external:") || self.text.contains('/');
         let why = if is_external {
-            "engines are not loaded from files"
+            "external engines cannot be loaded"
         } else {
-            "it is not one of files and block devices"
+            "no such engine exists for files or block devices"
         };
         let names: Vec<&str> = ENGINES.iter().map(|(name, ..)| *name).collect();
-        refuse(self.text, &format!("{why}; nearest: one of {}", names.join(", ")))
+        refuse(self.text, &format!("{why}; alternative: one of {}", names.join(", ")))
     }
 
     /// In the words of `--pattern`; none for `random`.
@@ -125,7 +125,10 @@ impl Value<'_> {
         }
         let parts: Vec<&str> = self.text.split(',').map(str::trim).collect();
         if parts.iter().any(|part| *part != parts[0]) {
-            return Err("a distribution for each direction is refused; nearest: one for all".to_owned());
+            return Err(
+                "a distribution for each direction is not supported; alternative: one distribution for all"
+                    .to_owned(),
+            );
         }
         let (word, rest) = match parts[0].split_once(':') {
             Some((word, rest)) => (word, Some(rest)),
@@ -133,7 +136,7 @@ impl Value<'_> {
         };
         if rest.is_some_and(|rest| !word.starts_with("zoned") && rest.contains([':', '/'])) {
             return Err(format!(
-                "the centre in {} is refused: there is none here; nearest: {word} without it",
+                "the centre in {} is not supported: strata's distributions have no centre; alternative: {word} without it",
                 shown(self.text)
             ));
         }
@@ -145,7 +148,7 @@ impl Value<'_> {
             ("normal", None) => Err("needs a deviation in percent, such as normal:10".to_owned()),
             ("zoned", Some(zones)) => self.zones(zones),
             ("zoned_abs", _) => Err(
-                "zoned_abs is refused: zones are shares of the range here; nearest: zoned:50/5:30/15:20/80"
+                "zoned_abs is not supported: zones are given in percent of the range; alternative: zoned:50/5:30/15:20/80"
                     .to_owned(),
             ),
             _ => Err(self
@@ -176,10 +179,10 @@ impl Value<'_> {
         let why = match self.text {
             "none" | "0" | "truncate" => return Ok("sparse"),
             "native" | "posix" | "1" => return Ok("allocate"),
-            "keep" => "space beyond a file's end is not allocated here",
+            "keep" => "strata does not allocate space beyond the end of a file",
             _ => return Err(self.wrong("none, native, posix or truncate")),
         };
-        Err(format!("{} is refused: {why}; use none, native, posix or truncate", self.text))
+        Err(format!("{} is not supported: {why}; use none, native, posix or truncate", self.text))
     }
 
     pub(crate) fn verification(&self) -> Read<Verify> {
@@ -205,9 +208,11 @@ impl Value<'_> {
         match self.text {
             "0" => Ok(Verify::Nothing),
             "pattern" => Ok(Verify::Pattern),
-            "null" => Err("null is refused: it checks nothing; nearest: leave verify out".to_owned()),
+            "null" => {
+                Err("null is not supported: it checks nothing; alternative: leave verify out".to_owned())
+            }
             text if SUMS.contains(&text) => Ok(Verify::Headers),
-            _ => Err(self.wrong("crc32c, md5, sha256, xxhash, or another sum of fio's, or pattern")),
+            _ => Err(self.wrong("crc32c, md5, sha256, xxhash, another checksum of fio, or pattern")),
         }
     }
 
@@ -254,7 +259,7 @@ impl Value<'_> {
         let class =
             |word: &str| CLASSES.iter().find(|(name, _)| *name == word.trim()).map(|(_, class)| *class);
         let classes = self.text.split(',').map(class).collect::<Option<Vec<_>>>();
-        classes.ok_or_else(|| self.wrong("read, write, trim and sync, with commas"))
+        classes.ok_or_else(|| self.wrong("read, write, trim and sync, separated by commas"))
     }
 
     pub(crate) fn power_of_two(&self) -> Read<u64> {
@@ -355,13 +360,14 @@ impl Value<'_> {
     pub(crate) fn memory(&self) -> Read<bool> {
         let (word, file) = self.text.split_once(':').unwrap_or((self.text, ""));
         if !file.is_empty() {
-            return Err("a file for the buffers is refused; nearest: mem=mmaphuge without one".to_owned());
+            return Err("a file for the buffers is not supported; alternative: mem=mmaphuge without a file"
+                .to_owned());
         }
         match word {
             "malloc" | "shm" | "mmap" => Ok(false),
             "shmhuge" | "mmaphuge" => Ok(true),
             "mmapshared" | "cudamalloc" => Err(format!(
-                "{word} is refused: buffers are memory of the process; nearest: malloc or mmaphuge"
+                "{word} is not supported: buffers are private host memory; alternative: malloc or mmaphuge"
             )),
             _ => Err(self.wrong("malloc, shm, mmap, shmhuge or mmaphuge")),
         }

@@ -35,7 +35,7 @@ const ELBENCHO_PHRASES: Phrases = &[
     ("engine psync with more threads", "--iodepth 1 with more threads (-t)"),
     (
         "--direct or --sync dsync; or one pass over a range larger than memory with --end-fsync",
-        "--direct, or more than memory holds (-s) with --sync",
+        "--direct, or more than the memory size (-s) with --sync",
     ),
     ("fewer threads, --cores,", "a lower -t, --cores,"),
     (
@@ -94,9 +94,9 @@ const SPDK_PHRASES: Phrases = &[
     ),
     (
         "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
-        "give more cores (-c), or larger operations (-o)",
+        "use more cores (-c), or larger operations (-o)",
     ),
-    ("use --direct, or engine psync with more threads", "drive the path with libaio: leave out -R"),
+    ("use --direct, or engine psync with more threads", "leave out -R, so that the path uses libaio"),
     ("(fewer threads, --cores, less other load), or ask for a lower --rate", "(-c, less other load)"),
     ("ask for a lower --rate, or allow more in flight (-t, -q)", "allow more in flight (-q)"),
     ("(--op write)", "(-w write)"),
@@ -117,9 +117,9 @@ const SPDK_OPTIONS: Phrases = &[
 const SELF_TEST_PHRASES: Phrases = &[
     (
         "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
-        "use more --master-endpoint or --endpoint tags on cores of their own, or larger --message-sizes",
+        "use more --master-endpoint or --endpoint tags on separate cores, or larger --message-sizes",
     ),
-    ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
+    ("(a pass over more than was done by then, or --warmup DURATION)", "(do a longer run first)"),
     (
         "run longer (--time 10s or more), or take out --count and --bytes limits",
         "run longer: more --repetitions-per-size",
@@ -127,11 +127,11 @@ const SELF_TEST_PHRASES: Phrases = &[
     ("(-t, --cores)", "(more --master-endpoint or --endpoint tags)"),
     (
         "choose the interface on the workers' node (--interface; `strata net scan`), or pin them (--numa)",
-        "choose the interface on the workers' node (OFI_INTERFACE), or bind to it (taskset)",
+        "choose the interface on the workers' NUMA node (OFI_INTERFACE), or pin to that node (taskset)",
     ),
     (
         "use --order pinned, so that it does not hold up the others, and look at that host",
-        "look at that host; test it alone (--endpoint)",
+        "check that host; test it separately (--endpoint)",
     ),
 ];
 
@@ -151,13 +151,10 @@ const PERF_PHRASES: Phrases = &[
     ),
     (
         "choose the interface on the workers' node (--interface; `strata net scan`), or pin them (--numa)",
-        "bind the process to the interface's node (numactl)",
+        "pin the process to the interface's NUMA node (numactl)",
     ),
-    (
-        "use --order pinned, so that it does not hold up the others, and look at that host",
-        "look at that host",
-    ),
-    ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
+    ("use --order pinned, so that it does not hold up the others, and look at that host", "check that host"),
+    ("(a pass over more than was done by then, or --warmup DURATION)", "(do a longer run first)"),
     (
         "run longer (--time 10s or more), or take out --count and --bytes limits",
         "run longer: a larger -d, or i=N",
@@ -173,7 +170,7 @@ const PERF_PHRASES: Phrases = &[
     ("use fewer keys or a smaller --scm", "use fewer keys (-d, -a) or a smaller -P"),
     (
         "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
-        "raise --procs or -s, or bind the process (taskset)",
+        "raise --procs or -s, or pin the process (taskset)",
     ),
     ("ask for a lower --rate, or allow more in flight (-t, -q)", "allow more in flight (-C, --procs)"),
 ];
@@ -197,9 +194,9 @@ const PERF_OPTIONS: Phrases = &[
 const IOR_PHRASES: Phrases = &[
     (
         "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
-        "raise -N or -t, or bind the process (taskset)",
+        "raise -N or -t, or pin the process (taskset)",
     ),
-    ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
+    ("(a pass over more than was done by then, or --warmup DURATION)", "(do a longer run first)"),
     (
         "run longer (--time 10s or more), or take out --count and --bytes limits",
         "run longer: a larger -b or -s",
@@ -226,10 +223,10 @@ const IOR_OPTIONS: Phrases = &[
 const MDTEST_PHRASES: Phrases = &[
     (
         "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
-        "raise --tasks, or bind the process (taskset)",
+        "raise --tasks, or pin the process (taskset)",
     ),
     ("create one with --op tree-create,create", "create one with -C, with the same -d"),
-    ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
+    ("(a pass over more than was done by then, or --warmup DURATION)", "(do a longer run first)"),
     ("run longer (--time 10s or more), or take out --count and --bytes limits", "run longer: a larger -n"),
     ("ask for a lower --rate, or allow more in flight (-t, -q)", "raise --tasks"),
 ];

@@ -316,7 +316,7 @@ fn failures_and_doubts_are_shown_and_not_counted() {
     record.failure = Some("sdb: operations failed".to_owned());
     let (text, errors) = rendered("-q 16 -o 4096 -w read -c 0x3 -t 4 /dev/sdb", &record);
     assert!(text.contains("/dev/sdb from core  0:    1000.00 "), "{text}");
-    assert!(text.contains("strata doubts /dev/sdb: the window is 4 s long; run longer: -t 10\n"), "{text}");
+    assert!(text.contains("strata warning /dev/sdb: the window is 4 s long; run longer: -t 10\n"), "{text}");
     assert_eq!(
         errors,
         "/dev/sdb: 7 read operations failed, which are in no figure: Input/output error\n\
@@ -338,13 +338,13 @@ fn what_is_doubted_of_all_devices_is_said_once_and_the_gravest_first() {
     second.doubts = vec![doubt("not_steady", "wanders"), doubt("other_load", "busy")];
     let record = sample::record(vec![first, second]);
     let (text, _) = rendered("-q 16 -o 4096 -w read -c 0xf -t 4 /dev/sdb /data/file", &record);
-    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("strata doubts")).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("strata warning")).collect();
     assert_eq!(
         lines,
         [
-            "strata doubts /dev/sdb: 1 s; run longer: -t 10",
-            "strata doubts /data/file: wanders; run longer (-t 60 -a 10); write a drive over twice first (-w write)",
-            "strata doubts: busy; look",
+            "strata warning /dev/sdb: 1 s; run longer: -t 10",
+            "strata warning /data/file: wanders; run longer (-t 60 -a 10); write a drive over twice first (-w write)",
+            "strata warning: busy; look",
         ]
     );
 }

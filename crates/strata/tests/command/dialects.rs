@@ -151,7 +151,7 @@ fn values_that_the_tools_take_although_they_are_wrong_are_refused() {
     let lines = [
         ("fio --name=x --filename=x --size=1m --rw=randrw --rwmixread=150", "rwmixread", "0 to 100"),
         ("fio --name=x --filename=x --size=1m --rw=read --iodepth=0", "iodepth", "1 or more"),
-        ("fio --name=x --filename=x --size=1m --rw=read --ioengine=rbd", "pool", "needs it"),
+        ("fio --name=x --filename=x --size=1m --rw=read --ioengine=rbd", "pool", "requires it"),
         ("fio --name=x --filename=x --size=1m --rw=read --iodeph=3", "iodeph", "iodepth"),
         ("fio --name=x --filename=x --size=1zzm --rw=read", "size", "1zzm"),
         ("fio --client=host --name=x --rw=read --size=1m", "--client", "put it into the job file"),

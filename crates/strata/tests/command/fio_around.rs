@@ -166,7 +166,7 @@ fn idle_time_of_the_machine_stands_in_the_results() {
         text.split(':').nth(2).unwrap().split(['}', '\n']).next().unwrap().trim().parse().unwrap();
     assert!((0.0..=100.0).contains(&idle), "{idle}");
     let ended = scratch.run(&format!("{words} --idle-prof=percpu"));
-    assert!(ended.code == Some(2) && ended.stderr.contains("percpu is refused"), "{}", ended.stderr);
+    assert!(ended.code == Some(2) && ended.stderr.contains("percpu is not supported"), "{}", ended.stderr);
 }
 
 #[test]
@@ -206,7 +206,8 @@ fn positions_follow_a_sequence() {
     assert!(ended.code == Some(2) && ended.stderr.contains("numbers below 12"), "{}", ended.stderr);
     let ended = scratch.run(&words.replace("sequence:2,0,1", "zipf:1.2 --random_sequence_stride=1"));
     assert!(
-        ended.code == Some(2) && ended.stderr.contains("random_sequence_stride: is for"),
+        ended.code == Some(2)
+            && ended.stderr.contains("random_sequence_stride: requires random_distribution=sequence"),
         "{}",
         ended.stderr
     );

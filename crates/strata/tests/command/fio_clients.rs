@@ -117,7 +117,7 @@ fn one_client_alone_is_shown_without_a_sum() {
     let warned = services.run("--output-format=json @1 @2 a.fio");
     let root: Value = serde_json::from_str(&warned.stdout).unwrap();
     assert_eq!(entries(&root), [("alpha", services.port(1), [16384, 0])], "of the last client");
-    assert!(root["strata"]["warnings"][0].as_str().unwrap().contains("has no job file and takes no part"));
+    assert!(root["strata"]["warnings"][0].as_str().unwrap().contains("has no job file and is ignored"));
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn what_a_service_does_not_allow_is_refused_with_its_remedy() {
     let root: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert!(root["client_stats"].as_array().is_some_and(Vec::is_empty), "{root}");
     for (words, part) in [
-        ("@1 a.fio --eta=never b.fio", "b.fio is of no client"),
-        ("@1 a.fio --name=x", "--name: is refused with --client"),
-        ("@1 a.fio @1 b.fio", "stands there twice"),
+        ("@1 a.fio --eta=never b.fio", "b.fio belongs to no client"),
+        ("@1 a.fio --name=x", "--name: is not supported with --client"),
+        ("@1 a.fio @1 b.fio", "is given twice"),
     ] {
         let ended = services.run(words);
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{words}: {}", ended.stderr);

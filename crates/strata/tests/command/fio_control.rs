@@ -192,9 +192,9 @@ fn a_job_waits_for_the_one_that_it_names() {
         json(&ended)["jobs"].as_array().unwrap().iter().map(|job| job["groupid"].as_u64().unwrap()).collect();
     assert_eq!(groups, [0, 0, 0, 0], "waiting makes no group");
     for (more, expected) in [
-        ("--name=a --name=b --name=c --wait_for=a", "job b runs beside a"),
-        ("--name=a --wait_for=none", "there is no job none"),
-        ("--name=a --name=b --wait_for=a --name=c", "a job without it comes after one that waits"),
+        ("--name=a --name=b --name=c --wait_for=a", "job b runs at the same time as a"),
+        ("--name=a --wait_for=none", "no job none precedes this one"),
+        ("--name=a --name=b --wait_for=a --name=c", "a job without wait_for follows a job with wait_for"),
     ] {
         let ended = scratch.run(&format!("as fio --ioengine=null --size=4m {more}"));
         assert_eq!(ended.code, Some(2), "{more}");

@@ -194,15 +194,15 @@ fn what_cannot_be_is_refused_by_name_before_anything_is_touched() {
     assert!(ended.code != Some(0) && ended.stderr.contains("libdfs.so is missing"), "{}", ended.stderr);
     assert!(ended.stderr.contains("daos-client"), "{}", ended.stderr);
     for (words, expected) in [
-        ("--rw=write --size=1m", "pool: engine dfs needs it"),
-        ("--rw=write --size=1m --pool=tank", "cont: engine dfs needs it"),
-        ("--rw=write --size=1m --pool=vos:pool --cont=home", "cont: home is refused"),
+        ("--rw=write --size=1m", "pool: engine dfs requires it"),
+        ("--rw=write --size=1m --pool=tank", "cont: engine dfs requires it"),
+        ("--rw=write --size=1m --pool=vos:pool --cont=home", "cont: home is not supported"),
         ("--rw=write --size=1m --pool=vos:nowhere", "strata pool create vos:nowhere"),
         ("--rw=write --size=1m --pool=engine://h:1 --cont=c", "pool: engine://h:1 names no pool"),
         ("--rw=write --pool=vos:pool", "size: "),
-        ("--rw=write --size=1k --pool=vos:pool", "less than a block"),
+        ("--rw=write --size=1k --pool=vos:pool", "less than the block size"),
         ("--rw=randrw --size=1m --pool=vos:pool", "rw: reads and writes in one job"),
-        ("--rw=trim --size=1m --pool=vos:pool", "rw: files over objects have no trim"),
+        ("--rw=trim --size=1m --pool=vos:pool", "rw: files over objects do not support trims"),
         ("--rw=write:4k --size=1m --pool=vos:pool", "rw: "),
         ("--rw=write --size=1m --pool=vos:pool --bsrange=4k-8k", "bsrange: "),
         ("--rw=write --size=1m --pool=vos:pool --nrfiles=2", "nrfiles: several files"),
@@ -215,13 +215,16 @@ fn what_cannot_be_is_refused_by_name_before_anything_is_touched() {
         ("--rw=write --size=1m --pool=vos:pool --sync=1", "sync: "),
         ("--rw=randread --size=1m --pool=vos:pool --random_distribution=zipf", "random_distribution: "),
         ("--rw=write --size=1m --pool=vos:pool --verify=md5 --runtime=1", "verify: with ioengine=dfs"),
-        ("--rw=write --size=1m --pool=vos:pool --verify=md5 --numjobs=2", "verify: a job that reads back"),
+        (
+            "--rw=write --size=1m --pool=vos:pool --verify=md5 --numjobs=2",
+            "verify: a job that reads its data back",
+        ),
         ("--rw=write --size=1m --pool=vos:pool --write_lat_log=l", "write_lat_log: "),
         (
             "--rw=write --size=1m --pool=vos:pool --name=y --size=1m --ioengine=psync",
-            "ioengine: psync is refused beside",
+            "ioengine: psync is not supported beside",
         ),
-        ("--rw=write --size=1m --ioengine=psync --cont=c", "cont: is refused"),
+        ("--rw=write --size=1m --ioengine=psync --cont=c", "cont: is not supported"),
     ] {
         let ended = fio(&scratch, &format!("--name=x {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {} {}", ended.stdout, ended.stderr);

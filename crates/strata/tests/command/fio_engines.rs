@@ -113,7 +113,7 @@ fn a_processor_is_kept_busy_for_a_share_of_the_time() {
         );
     }
     for (more, expected) in [
-        ("", "cpuload: engine cpuio needs it"),
+        ("", "cpuload: engine cpuio requires it"),
         (" --cpuload=101", "cpuload: "),
         (" --cpuload=5 --cpumode=x", "cpumode: "),
     ] {
@@ -154,7 +154,7 @@ fn a_program_runs_beside_a_job_and_is_ended_with_its_time() {
     assert_eq!(scratch.run_words(&words).code, Some(1), "a program that fails fails the job");
     let ended = fio("--name=x");
     assert!(
-        ended.code == Some(2) && ended.stderr.contains("program: engine exec needs it"),
+        ended.code == Some(2) && ended.stderr.contains("program: engine exec requires it"),
         "{}",
         ended.stderr
     );

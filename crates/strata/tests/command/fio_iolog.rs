@@ -99,12 +99,12 @@ fn logs_that_cannot_be_replayed_are_refused() {
         ("--read_iolog=gone", "read_iolog: gone: "),
         ("--read_iolog=bad", "line 3 of bad"),
         ("--read_iolog=trace", "binary traces of blktrace are not read"),
-        ("--read_iolog=log --replay_skip=read", "has no operation to replay"),
+        ("--read_iolog=log --replay_skip=read", "contains no operation to replay"),
         ("--read_iolog=log --replay_skip=erase", "replay_skip: "),
         ("--read_iolog=log --replay_align=3k", "a power of 2"),
-        ("--read_iolog=log --rate_iops=5", "rate_iops: is refused with read_iolog"),
-        ("--read_iolog=log --verify=md5", "verify: is refused with read_iolog"),
-        ("--rw=read --size=1m --replay_scale=2", "replay_scale: is for read_iolog"),
+        ("--read_iolog=log --rate_iops=5", "rate_iops: is not supported with read_iolog"),
+        ("--read_iolog=log --verify=md5", "verify: is not supported with read_iolog"),
+        ("--rw=read --size=1m --replay_scale=2", "replay_scale: requires read_iolog"),
     ] {
         let ended = scratch.run(&format!("as fio --name=r {words}"));
         assert!(ended.code == Some(2) && ended.stderr.contains(expected), "{words}: {}", ended.stderr);

@@ -210,7 +210,7 @@ fn files_and_objects_share_a_job_file_but_no_moment() {
     let ended = scratch.run("as fio a.fio");
     assert_eq!(ended.code, Some(2));
     assert!(
-        ended.stderr.contains("ioengine: http is refused beside job file")
+        ended.stderr.contains("ioengine: http is not supported beside job file")
             && ended.stderr.contains("stonewall")
     );
 }
@@ -221,27 +221,27 @@ fn what_cannot_be_done_on_objects_is_refused_by_name() {
     let http =
         "--ioengine=http --http_mode=s3 --http_host=h:1 --http_s3_keyid=a --http_s3_key=b --filename=/b/f";
     let of_http = [
-        ("--http_mode=webdav", "http_mode: webdav is refused: WebDAV is not spoken; nearest: s3"),
-        ("--http_mode=swift", "http_mode: swift is refused"),
+        ("--http_mode=webdav", "http_mode: webdav is not supported; alternative: s3"),
+        ("--http_mode=swift", "http_mode: swift is not supported"),
         ("--https=insecure", "AWS_CA_BUNDLE"),
-        ("--http_user=u", "http_user: is refused with http_mode=s3"),
-        ("--http_s3_sse_customer_key=k", "http_s3_sse_customer_key: is refused: "),
-        ("--http_s3_security_token=t", "http_s3_security_token: is refused: "),
-        ("--http_s3_storage_class=GLACIER", "http_s3_storage_class: is refused: "),
-        ("--http_verbose=1", "http_verbose: is refused: "),
-        ("--filename=f", "filename: f: begins with / for ioengine=http"),
+        ("--http_user=u", "http_user: is not supported with http_mode=s3"),
+        ("--http_s3_sse_customer_key=k", "http_s3_sse_customer_key: is not supported: "),
+        ("--http_s3_security_token=t", "http_s3_security_token: is not supported: "),
+        ("--http_s3_storage_class=GLACIER", "http_s3_storage_class: is not supported: "),
+        ("--http_verbose=1", "http_verbose: is not supported: "),
+        ("--filename=f", "filename: f: must begin with / for ioengine=http"),
         ("--filename=/f", "filename: /f names no bucket: use /BUCKET/OBJECT"),
-        ("--filename=/b/f:/b/g", "nrfiles: several files are refused with ioengine=http"),
-        ("--offset=1k", "offset: 1024 is not a whole number of blocks"),
-        ("--bsrange=4k-8k", "bsrange: several sizes are refused"),
+        ("--filename=/b/f:/b/g", "nrfiles: several files are not supported with ioengine=http"),
+        ("--offset=1k", "offset: 1024 is not a multiple of the block size"),
+        ("--bsrange=4k-8k", "bsrange: several sizes are not supported"),
         ("--rw=trimwrite", "rw: trims and writes"),
-        ("--rw=read:8k", "rw: a number behind its colon is refused"),
-        ("--fsync=1", "fsync: is refused with ioengine=http: it is for files"),
-        ("--pool=p", "pool: is refused with ioengine=http"),
-        ("--write_lat_log=x", "write_lat_log: of single operations is refused"),
+        ("--rw=read:8k", "rw: a number after the colon is not supported"),
+        ("--fsync=1", "fsync: is not supported with ioengine=http: it applies only to files"),
+        ("--pool=p", "pool: is not supported with ioengine=http"),
+        ("--write_lat_log=x", "write_lat_log: a log of single operations is not supported"),
         ("--rw=trim --numjobs=2 --group_reporting", "numjobs: clones that trim the same objects"),
         ("--rw=write --verify=crc32c --numjobs=2", "verify: clones that write the same objects"),
-        ("--rw=write --verify=crc32c --runtime=1", "verify: with objects, what is read back"),
+        ("--rw=write --verify=crc32c --runtime=1", "verify: with objects, the job reads back"),
         ("--size=50%", "size: objects have no size"),
     ];
     for (more, why) in of_http {
@@ -250,15 +250,15 @@ fn what_cannot_be_done_on_objects_is_refused_by_name() {
         assert!(ended.stderr.contains(why), "{more}: {}", ended.stderr);
     }
     for (words, why) in [
-        ("--ioengine=http --filename=/b/f --size=16k", "http_mode: is webdav where it is not given"),
-        ("--ioengine=rados --size=16k", "pool: engine rados needs it"),
-        ("--ioengine=rados --pool=p --size=16k --clustername=other", "clustername: is refused: "),
-        ("--ioengine=rados --pool=p --size=16k --busy_poll=1", "busy_poll: is refused: "),
+        ("--ioengine=http --filename=/b/f --size=16k", "http_mode: defaults to webdav"),
+        ("--ioengine=rados --size=16k", "pool: engine rados requires it"),
+        ("--ioengine=rados --pool=p --size=16k --clustername=other", "clustername: is not supported: "),
+        ("--ioengine=rados --pool=p --size=16k --busy_poll=1", "busy_poll: is not supported: "),
         (
             "--ioengine=psync --filename=f --size=16k --http_host=h",
-            "http_host: is refused: it is an option of engine http",
+            "http_host: is not supported: it is an option of engine http",
         ),
-        ("--ioengine=rbd --size=16k", "pool: engine rbd needs it"),
+        ("--ioengine=rbd --size=16k", "pool: engine rbd requires it"),
     ] {
         let ended = scratch.run(&format!("as fio --name=x {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);

@@ -169,7 +169,7 @@ fn files_have_sizes_of_a_range() {
     assert_eq!((ended.code, sizes()), (Some(0), found), "{}", ended.stderr);
     for (range, expected) in [
         ("256k-16k", "a range from a smaller to a larger one"),
-        ("1k-2k", "less than a block of 4096"),
+        ("1k-2k", "less than the block size of 4096"),
         ("0-4k", "a range from a smaller to a larger one"),
     ] {
         let ended = scratch.run(&words.replace("16k-256k", range));
@@ -192,7 +192,7 @@ fn files_are_removed_after_the_only_loop() {
     assert!(scratch.names().is_empty(), "{:?}", scratch.names());
     let ended = scratch.run(&format!("{words} --loops=2"));
     assert!(
-        ended.code == Some(2) && ended.stderr.contains("unlink_each_loop: is refused with loops"),
+        ended.code == Some(2) && ended.stderr.contains("unlink_each_loop: is not supported with loops"),
         "{}",
         ended.stderr
     );
@@ -224,7 +224,7 @@ fn copies_are_of_a_working_set_that_jobs_share() {
     // 63 percent of them are drawn by a job, 40 percent by both.
     assert!((340..=480).contains(&shared), "{shared}");
     for (more, expected) in [
-        ("--dedupe_working_set_percentage=0", "needs dedupe_working_set_percentage"),
+        ("--dedupe_working_set_percentage=0", "requires dedupe_working_set_percentage"),
         ("--dedupe_mode=other", "use one of repeat, working_set"),
     ] {
         let ended = scratch.run(&format!("{words} {more} --name=a"));

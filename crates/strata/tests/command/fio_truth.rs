@@ -71,7 +71,7 @@ fn readonly_makes_and_extends_nothing() {
         assert_eq!(ended.code, Some(2), "{}", ended.stderr);
         assert!(ended.stderr.contains("--readonly: ") && ended.stderr.contains(expected), "{}", ended.stderr);
     };
-    refused("gone", "which is not there and is not made");
+    refused("gone", "which does not exist and is not created");
     fs::write(scratch.join("empty"), "").unwrap();
     fs::write(scratch.join("short"), vec![5; 32 << 10]).unwrap();
     refused("empty", "it has 0 bytes and is not extended");

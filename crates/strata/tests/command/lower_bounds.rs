@@ -84,8 +84,7 @@ fn every_output_says_which_latencies_are_lower_bounds() {
         runs.into_iter().map(|(name, running, _)| (name, running.end())).collect();
     // Some reads are those that look at the file before the run.
     let told = |text: &str| {
-        let text =
-            text.split_once("of the latencies, the mean, the percentiles above p9").map(|(_, rest)| rest);
+        let text = text.split_once("the mean latency, the percentiles above p9").map(|(_, rest)| rest);
         text.is_some_and(|rest| rest.contains(" and the maximum are lower bounds: 1 of "))
     };
     for (name, ended) in &ended {

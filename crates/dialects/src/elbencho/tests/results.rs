@@ -146,7 +146,7 @@ fn doubts_failures_and_failed_operations_are_shown() {
     let text = text_of(&pieces, &Destination::Stdout);
     assert!(text.contains("            IOs failed       :                       3\n"), "{text}");
     assert!(
-        text.ends_with("strata doubts: half of the range was never written; write it first\n---\n"),
+        text.ends_with("strata warning: half of the range was never written; write it first\n---\n"),
         "{text}"
     );
     assert_eq!(text_of(&pieces, &Destination::Stderr), "", "strata tells the failure of the run");
@@ -166,7 +166,7 @@ fn doubts_are_in_the_tools_words_gravest_first_and_told_once() {
     write.doubts = vec![doubt("other_load", "others are busy"), doubt("too_short", "it took 1 s")];
     read.doubts = vec![doubt("too_short", "it took 2 s"), doubt("other_load", "others are busy")];
     let text = stdout("-w -r -s 1g /dev/nvme0n1", &sample::record(vec![write, read]));
-    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("strata doubts: ")).collect();
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("strata warning: ")).collect();
     let longer = "run longer: a larger -s, or --infloop with --timelimit 10";
     assert_eq!(
         lines,

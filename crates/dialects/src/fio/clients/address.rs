@@ -26,11 +26,11 @@ pub(super) fn read(typed: &str, files: &[String], only: &[String]) -> Result<Vec
     };
     if let Some(count) = typed.strip_prefix("local:") {
         let count = count.parse().ok().filter(|count| (1..=LOCALS_MAX).contains(count));
-        let count = count.ok_or_else(|| fault("is no number of processes from 1 to 64"))?;
+        let count = count.ok_or_else(|| fault("is not a number of processes from 1 to 64"))?;
         return Ok(vec![client("local", 0, "local:1".to_owned()); count]);
     }
     if typed.starts_with("sock:") {
-        return Err(fault("is a Unix socket, and services listen on addresses"));
+        return Err(fault("is a Unix socket, but services listen on network addresses"));
     }
     let (kind, rest) = match typed.split_once(':') {
         Some((kind @ ("ip" | "ip4" | "ip6"), rest)) => (kind, rest),
@@ -39,14 +39,14 @@ pub(super) fn read(typed: &str, files: &[String], only: &[String]) -> Result<Vec
     let (host, port) = match rest.split_once(',') {
         Some((host, port)) => {
             let port = port.parse().ok().filter(|&port| port > 0);
-            (host, port.ok_or_else(|| fault("has a port that is not 1 to 65535"))?)
+            (host, port.ok_or_else(|| fault("has a port outside 1 to 65535"))?)
         }
         None => (rest, PORT),
     };
     if kind == "ip6" || host.contains(':') {
         let is_written_so = |c: char| c.is_ascii_hexdigit() || ":.".contains(c);
         if host.matches(':').count() < 2 || !host.chars().all(is_written_so) {
-            return Err(fault("is no address of a host"));
+            return Err(fault("is not a valid host address"));
         }
         return Ok(vec![client(host, port, format!("[{host}]:{port}"))]);
     }
@@ -56,7 +56,7 @@ pub(super) fn read(typed: &str, files: &[String], only: &[String]) -> Result<Vec
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     if host.is_empty() || !host.chars().all(is_name) {
-        return Err(fault("is no address of a host"));
+        return Err(fault("is not a valid host address"));
     }
     Ok(vec![client(host, port, format!("{host}:{port}"))])
 }

@@ -86,7 +86,7 @@ pub(super) fn read(line: &Line, world: &dyn World) -> Result<(Vec<Client>, Vec<S
     for (number, client) in clients.iter().enumerate() {
         if client.port > 0 && clients[..number].iter().any(|other| other.host == client.host) {
             let message = format!(
-                "{} stands there twice: a service takes one run at a time; give all its job files behind one --client, or start a second service on another port",
+                "{} is given twice, but a service does one run at a time: give all its job files after one --client, or start a second service on another port",
                 shown(&client.name())
             );
             return Err(Fault::of("--client", message));
@@ -99,11 +99,11 @@ pub(super) fn read(line: &Line, world: &dyn World) -> Result<(Vec<Client>, Vec<S
 
 /// Addresses in a file.
 fn listed(path: &str, world: &dyn World) -> Result<Vec<String>, Fault> {
-    let fault = |why: String| Fault::of("--client", format!("the list of hosts in {}: {why}", shown(path)));
+    let fault = |why: String| Fault::of("--client", format!("the host list in {}: {why}", shown(path)));
     let text = world.read(path).map_err(|error| fault(error.to_string()))?;
     let addresses: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if addresses.is_empty() {
-        return Err(fault("names no host: give one address a line".to_owned()));
+        return Err(fault("is empty: give one address per line".to_owned()));
     }
     Ok(addresses)
 }
@@ -114,12 +114,12 @@ fn deal(clients: &mut Vec<Client>, common: &[String]) -> Result<Vec<String>, Fau
     match common {
         [] if clients.iter().all(|client| client.files.is_empty()) => Err(Fault::of(
             "--client",
-            "no job file: give one behind each --client, or one before the first for all",
+            "no job file: give one after each --client, or one for all before the first --client",
         )),
         [] => {
             let warning = |client: &Client| {
                 format!(
-                    "--client={} has no job file and takes no part, as in fio: files behind several --client are of the last one; a file before the first --client is of all",
+                    "--client={} has no job file and is ignored, as in fio: a job file belongs to the last --client before it; a file before the first --client belongs to all",
                     shown(&client.name())
                 )
             };
@@ -129,7 +129,7 @@ fn deal(clients: &mut Vec<Client>, common: &[String]) -> Result<Vec<String>, Fau
         }
         [file] if !clients.iter().any(|client| client.files.is_empty()) => {
             let message = format!(
-                "{} is of no client: each has job files of its own, and fio would leave it out; put it right behind its --client",
+                "{} belongs to no client: each has its own job files, and fio would ignore this one; put it directly after its --client",
                 shown(file)
             );
             Err(Fault::of("--client", message))
@@ -141,7 +141,7 @@ fn deal(clients: &mut Vec<Client>, common: &[String]) -> Result<Vec<String>, Fau
         }
         [_, second, ..] => {
             let message = format!(
-                "{} is the second job file for all clients, and fio would leave it out; put files right behind their --client, or all jobs into one file",
+                "{} is the second job file for all clients, and fio would ignore it; put files directly after their --client, or all jobs into one file",
                 shown(second)
             );
             Err(Fault::of("--client", message))
@@ -160,25 +160,25 @@ fn refuse_options(line: &Line) -> Result<(), Fault> {
     let refuse = |key: &str, message: &str| Err(Fault::of(key, message));
     let typed = line.sections.iter().flat_map(|section| &section.entries).next();
     if let Some(entry) = typed {
-        let message = "is refused with --client: options of jobs stand in job files there, and fio would leave this one out; put it into the job file";
+        let message = "is not supported with --client: job options must be in job files, and fio would ignore this one; put it into the job file";
         return Err(Fault::of(&format!("--{}", entry.key), message));
     }
     if line.idle {
         return refuse(
             "--idle-prof",
-            "is refused with --client: each host has an idle time of its own; leave it out",
+            "is not supported with --client: each host has a different idle time; leave it out",
         );
     }
     if line.show_command {
         return refuse(
             "--showcmd",
-            "is refused with --client: each has jobs of its own; nearest: --showcmd and one job file",
+            "is not supported with --client: each client has different jobs; alternative: --showcmd with one job file",
         );
     }
     if line.pace.results_ns.is_some() {
         return refuse(
             "--status-interval",
-            "is refused with --client: the results come at the end; nearest: --eta-newline",
+            "is not supported with --client: results are available only at the end; alternative: --eta-newline",
         );
     }
     Ok(())

@@ -101,7 +101,10 @@ fn part(client: Client, file_name: &str, line: &Line, world: &dyn World) -> Resu
     for path in &client.files {
         // As in fio, all files of a client are begun at the same time.
         if !settled.global_options.is_empty() {
-            warnings.push(format!("{}: what is [global] in a file before it does not hold for its jobs; a server of fio would hold it so", shown(path)));
+            warnings.push(format!(
+                "{}: [global] of an earlier file does not apply to its jobs; with a fio server it would",
+                shown(path)
+            ));
         }
         let sections = jobfile::read(path, there)?;
         if !is_here {
@@ -111,10 +114,10 @@ fn part(client: Client, file_name: &str, line: &Line, world: &dyn World) -> Resu
         settled.join(settle::settle(&without_others(sections, &client.only), there).map_err(of_it)?);
     }
     if let Some(section) = client.only.iter().find(|only| !known.iter().any(|name| **name == ***only)) {
-        return Err(of_it(Fault::of("--section", format!("there is no section [{}]", shown(section)))));
+        return Err(of_it(Fault::of("--section", format!("section [{}] does not exist", shown(section)))));
     }
     if settled.jobs.is_empty() {
-        return Err(of_it(Fault::new("its job files have no job")));
+        return Err(of_it(Fault::new("its job files contain no job")));
     }
     let states = settled
         .jobs
@@ -122,7 +125,7 @@ fn part(client: Client, file_name: &str, line: &Line, world: &dyn World) -> Resu
         .find(|job| [job.draft.verify_state_save, job.draft.verify_state_load].contains(&Some(true)));
     if let Some(job) = states {
         let message = format!(
-            "job {}: verify_state_save and verify_state_load are refused with --client: their files would be of other machines; nearest: a run on each host",
+            "job {}: verify_state_save and verify_state_load are not supported with --client: their files would be on other machines; alternative: a run on each host",
             shown(&job.section)
         );
         return Err(of_it(Fault::of("--client", message)));
@@ -142,7 +145,8 @@ fn check_facts(sections: &[Section]) -> Result<(), Fault> {
     for entry in sections.iter().flat_map(|section| &section.entries) {
         let value = entry.value.as_deref().unwrap_or_default();
         if let Some(fact) = FACTS.iter().find(|fact| value.contains(**fact)) {
-            let message = format!("{fact} is of the client's machine, and not known here: give the number");
+            let message =
+                format!("{fact} depends on the client's machine and is unknown here: give the number");
             return Err(Fault::of(&entry.key, message).at(&entry.place));
         }
     }
@@ -156,7 +160,7 @@ fn check_seeds(parts: &[Part]) -> Result<(), Fault> {
         None => Ok(()),
         Some(part) => {
             let message = format!(
-                "differs between clients {} and {}: give both the same randseed and randrepeat in [global]",
+                "differs between clients {} and {}: set the same randseed and randrepeat in [global] of both",
                 shown(&parts[0].client.name()),
                 shown(&part.client.name())
             );
@@ -185,7 +189,7 @@ fn warnings_of(parts: &[Part]) -> Vec<String> {
     let stages = parts.iter().map(|part| part.all.stage_count()).max().unwrap_or(0);
     if parts.len() > 1 && stages > 1 {
         warnings.push(
-            "clients begin a stage (stonewall, wait_for) together: fio's do not wait for each other"
+            "all clients start each stage (stonewall, wait_for) together; clients of fio do not wait for each other"
                 .to_owned(),
         );
     }

@@ -536,7 +536,7 @@ fn doubts_come_after_everything() {
     phase.doubts =
         vec![Doubt { kind: "k".into(), detail: "it was short".into(), remedy: "run longer".into() }];
     let text = shown(model(vec![job("a", 0)], &[Format::Normal]), &sample::record(vec![phase]));
-    assert!(text.ends_with("\nstrata doubts a: it was short; run longer\n"), "{text}");
+    assert!(text.ends_with("\nstrata warning a: it was short; run longer\n"), "{text}");
 }
 
 #[test]
@@ -552,7 +552,7 @@ fn what_is_doubted_of_clones_is_told_once() {
     let phases = vec![doubted(Operation::RandWrite, 0), doubted(Operation::RandWrite, 1), read_back];
     let jobs = vec![job("a", 0), job("a", 1)];
     let text = shown(model(jobs, &[Format::Normal]), &sample::record(phases));
-    assert_eq!(text.matches("strata doubts a: seen; read with direct=1").count(), 1, "{text}");
+    assert_eq!(text.matches("strata warning a: seen; read with direct=1").count(), 1, "{text}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Site<'_> {
             [Some(first), ..] if sizes.iter().all(|size| *size == Some(first)) => Ok(first),
             _ => Err(Fault::of(
                 key,
-                "a percentage is of a file or device that is there, all of one size: give bytes",
+                "a percentage requires existing files or devices of equal size: give bytes",
             )),
         }
     }
@@ -76,7 +76,10 @@ impl Site<'_> {
         let sizes: Vec<u64> = files.each.iter().map(|path| self.known_bytes(path).unwrap_or(0)).collect();
         match sizes[..] {
             [first, ..] if sizes.iter().all(|size| *size == first) => Ok(first),
-            _ => Err(Fault::of("file_append", "needs files of one size: give each a job of its own")),
+            _ => Err(Fault::of(
+                "file_append",
+                "requires files of equal size: use a separate job for each file",
+            )),
         }
     }
 
@@ -115,19 +118,23 @@ impl Site<'_> {
             let key = if self.draft.filesize.is_some() { "filesize" } else { "size" };
             return Err(Fault::of(
                 key,
-                format!("gives each file {each} bytes, less than a block of {}", self.blocks.max_bytes),
+                format!(
+                    "gives each file {each} bytes, less than the block size of {}",
+                    self.blocks.max_bytes
+                ),
             ));
         }
         if let Some(Amount::Bytes(bytes)) = self.draft.size.filter(|_| self.draft.filesize.is_none())
             && each * count != bytes
         {
             self.warn(format!(
-                "size={bytes} does not divide into blocks on {count} files: each has {each} bytes"
+                "size={bytes} does not divide evenly into blocks in {count} files: each file has {each} bytes"
             ));
         }
         let walked_bytes = self.walked_bytes(files, offset_bytes, each);
         self.set("size", "size", &walked_bytes.to_string())?;
-        each.checked_mul(count).ok_or_else(|| Fault::of("nrfiles", "the files together are too large"))
+        each.checked_mul(count)
+            .ok_or_else(|| Fault::of("nrfiles", "the total size of the files is too large"))
     }
 
     /// Gives each file a size of its own, evenly drawn from a range in whole blocks; clones have the same ones.
@@ -143,13 +150,13 @@ impl Site<'_> {
         let (least, most) = (low.max(self.blocks.max_bytes).div_ceil(block), high / block);
         if least > most {
             let message = format!(
-                "gives each file {high} bytes at most, less than a block of {}",
+                "gives each file at most {high} bytes, less than the block size of {}",
                 self.blocks.max_bytes
             );
             return Err(Fault::of("filesize", message));
         }
         if self.is_device(files) {
-            return Err(Fault::of("filesize", "a range is for files: a device has its size"));
+            return Err(Fault::of("filesize", "a range is only for files: a device has a fixed size"));
         }
         let seed = self.draft.randseed.unwrap_or(super::SEED);
         let mut random = Random::new(derive_seed(seed, &[SIZES]));
@@ -171,7 +178,7 @@ impl Site<'_> {
         if !is_plain || files.each.len() != 1 || self.clones.count > 1 || offset_bytes > 0 {
             return Err(Fault::of(
                 "fill_device",
-                "goes with rw=write on one file from its beginning, without verify: give size for others",
+                "requires rw=write on one file from offset 0, without verify: give size for other jobs",
             ));
         }
         self.spec.control.ends_when_full = true;
@@ -209,7 +216,7 @@ impl Site<'_> {
         for path in &files.each {
             let size = self.known_bytes(path).ok_or_else(|| {
                 let what = if files.is_null { "ioengine=null".to_owned() } else { shown(path) };
-                Fault::of("size", format!("{what} has no size of its own: fio needs size=, and so does this"))
+                Fault::of("size", format!("{what} has no size yet: give size=, which fio also requires"))
             })?;
             if size <= offset_bytes {
                 return Err(Fault::of(
@@ -226,7 +233,7 @@ impl Site<'_> {
         let draft = self.draft;
         let runtime = draft.runtime.filter(|&time| time > 0);
         let clones = u64::from(self.clones.count);
-        let too_much = |key: &str| Fault::of(key, "asks for more than can be counted");
+        let too_much = |key: &str| Fault::of(key, "exceeds the largest supported number");
         if let Some(time_ns) = runtime {
             self.set("runtime", "time", &format!("{time_ns}ns"))?;
         } else if draft.time_based == Some(true) {
@@ -252,7 +259,7 @@ impl Site<'_> {
         };
         let loops = draft.loops.unwrap_or(1);
         if draft.unlink_each_loop == Some(true) && loops > 1 {
-            let message = "is refused with loops: they go over one set of files, which is not made anew between them; nearest: unlink, or a job for each loop";
+            let message = "is not supported with loops: all loops use the same files, which are not recreated; alternative: unlink, or one job per loop";
             return Err(Fault::of("unlink_each_loop", message));
         }
         let is_one_pass = once == region_bytes && loops == 1;
@@ -288,7 +295,7 @@ impl Site<'_> {
             (None, _, Some(_)) => region_bytes,
         };
         if bytes == 0 {
-            return Err(Fault::of("io_size", "comes to 0 bytes: use more"));
+            return Err(Fault::of("io_size", "results in 0 bytes: use a larger value"));
         }
         Ok(bytes)
     }

@@ -29,7 +29,7 @@ impl Bucket {
             Https::Insecure => {
                 return Err(Fault::of(
                     "https",
-                    "insecure is refused: certificates are checked; nearest: on, with AWS_CA_BUNDLE=FILE that holds the server's certificate",
+                    "insecure is not supported: strata always checks certificates; alternative: on, with AWS_CA_BUNDLE=FILE that contains the server's certificate",
                 ));
             }
         };
@@ -37,7 +37,7 @@ impl Bucket {
             return Err(Fault::of(
                 "filename",
                 format!(
-                    "{}: begins with / for ioengine=http, as in /BUCKET/OBJECT: fio puts it right behind the host",
+                    "{}: must begin with / for ioengine=http, as in /BUCKET/OBJECT: fio appends it directly to the host",
                     shown(file)
                 ),
             ));
@@ -61,7 +61,7 @@ impl Bucket {
         };
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
         if bucket.is_empty() || !bucket.bytes().all(is_good) {
-            return Err(Fault::of("filename", format!("{} is no name of a bucket", shown(bucket))));
+            return Err(Fault::of("filename", format!("{} is not a valid bucket name", shown(bucket))));
         }
         Ok(Self {
             endpoint: format!("{scheme}://{endpoint}"),
@@ -92,16 +92,16 @@ fn check_service(draft: &Draft) -> Result<(), Fault> {
             return match of_others.iter().find(|(_, text)| text.is_some()) {
                 Some((key, _)) => Err(Fault::of(
                     key,
-                    "is refused with http_mode=s3, whose requests are signed; nearest: http_s3_keyid and http_s3_key",
+                    "is not supported with http_mode=s3, whose requests are signed with keys; alternative: http_s3_keyid and http_s3_key",
                 )),
                 None => Ok(()),
             };
         }
-        None => "is webdav where it is not given, and WebDAV is not spoken",
-        Some(HttpMode::WebDav) => "webdav is refused: WebDAV is not spoken",
-        Some(HttpMode::Swift) => "swift is refused: Swift is not spoken",
+        None => "defaults to webdav, and strata does not support WebDAV",
+        Some(HttpMode::WebDav) => "webdav is not supported",
+        Some(HttpMode::Swift) => "swift is not supported",
     };
-    Err(Fault::of("http_mode", format!("{why}; nearest: s3, which most servers of objects speak")))
+    Err(Fault::of("http_mode", format!("{why}; alternative: s3, which most object stores support")))
 }
 
 /// Access key and secret key of a job; none leaves them to the environment.
@@ -116,9 +116,9 @@ pub(super) fn key(draft: &Draft, world: &dyn World) -> Result<Option<(String, St
         (None, None) if has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY") => Ok(None),
         (None, None) => Err(Fault::of(
             "http_s3_keyid",
-            "http_mode=s3 needs it and http_s3_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
+            "http_mode=s3 requires it and http_s3_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment",
         )),
-        (Some(_), None) => Err(Fault::of("http_s3_key", "http_s3_keyid alone signs nothing: give both")),
-        (None, Some(_)) => Err(Fault::of("http_s3_keyid", "http_s3_key alone signs nothing: give both")),
+        (Some(_), None) => Err(Fault::of("http_s3_key", "http_s3_keyid requires http_s3_key: give both")),
+        (None, Some(_)) => Err(Fault::of("http_s3_keyid", "http_s3_key requires http_s3_keyid: give both")),
     }
 }

@@ -26,7 +26,7 @@ impl Site<'_> {
         {
             return Err(Fault::of(
                 "log_issue_time",
-                "goes with write_lat_log and log_offset=1: give both, as fio demands",
+                "requires write_lat_log and log_offset=1, as in fio: give both",
             ));
         }
         if let Some(most_ns) = draft.max_latency.filter(|&most| most > 0) {
@@ -86,7 +86,7 @@ impl Site<'_> {
         let draft = self.draft;
         let Some(latency_ns) = draft.latency_target.filter(|&latency| latency > 0) else { return Ok(()) };
         let window_ns = draft.latency_window.filter(|&window| window > 0).ok_or_else(|| {
-            Fault::of("latency_target", "needs latency_window, the time that it is judged over")
+            Fault::of("latency_target", "requires latency_window, the time over which latency is judged")
         })?;
         let percent = draft.latency_percentile.unwrap_or(100.0);
         self.set("latency_target", "latency-target", &format!("{latency_ns}ns:{percent}:{window_ns}ns"))?;
@@ -100,7 +100,7 @@ impl Site<'_> {
         let draft = self.draft;
         let Some((figure, limit)) = &draft.steadystate else { return Ok(()) };
         let Some(span_ns) = draft.steadystate_duration.filter(|&span| span > 0) else {
-            self.warn("steadystate without steadystate_duration ends nothing, as in fio");
+            self.warn("steadystate without steadystate_duration has no effect, as in fio");
             return Ok(());
         };
         let ramp_ns = draft.steadystate_ramp_time.unwrap_or(0);
@@ -128,7 +128,7 @@ impl Site<'_> {
             return Ok(());
         }
         if !["libaio", "io_uring"].contains(&self.engine.ours) {
-            return Err(Fault::of("cmdprio_percentage", "goes with ioengine=libaio and io_uring alone"));
+            return Err(Fault::of("cmdprio_percentage", "requires ioengine=libaio or io_uring"));
         }
         self.set("cmdprio_percentage", "operation-priority", &shares.join(","))
     }
@@ -217,7 +217,9 @@ impl Site<'_> {
         let replayed = self.spec.replay.as_ref().map(|replay| replay.steps.len() as u64);
         let least = replayed.or([blocks, self.spec.count].into_iter().flatten().min());
         if least.is_none_or(|least| least > room) {
-            self.warn(format!("logs of single operations hold the first {room} operations of a worker"));
+            self.warn(format!(
+                "logs of single operations contain only the first {room} operations of each worker"
+            ));
         }
         let kept = least.map_or(room, |least| least.clamp(1, room));
         self.set("log_avg_msec", "keep-operations", &kept.to_string())
@@ -227,7 +229,7 @@ impl Site<'_> {
 /// In the words of `--priority`.
 fn priority(key: &str, class: u64, level: u64) -> Result<String, Fault> {
     if level > 7 {
-        return Err(Fault::of(key, format!("level {level}: use 0, the first, to 7")));
+        return Err(Fault::of(key, format!("level {level}: use 0 (highest) to 7")));
     }
     match class {
         0 => Ok("none".to_owned()),

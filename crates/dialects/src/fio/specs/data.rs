@@ -38,7 +38,7 @@ impl Site<'_> {
         if on_open && self.reads() {
             return Err(Fault::of(
                 "create_on_open",
-                "is refused for a job that reads: it would read what was never written; nearest: 0",
+                "is not supported for a job that reads: it would read unwritten data; alternative: 0",
             ));
         }
         let layout = if self.reads() || draft.overwrite == Some(true) {
@@ -54,7 +54,7 @@ impl Site<'_> {
     pub(super) fn content(&mut self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
         if draft.verify_only == Some(true) && !draft.verifies() {
-            return Err(Fault::of("verify_only", "needs verify=crc32c or another sum"));
+            return Err(Fault::of("verify_only", "requires verify=crc32c or another checksum"));
         }
         if !self.writes() {
             return Ok(());
@@ -68,13 +68,13 @@ impl Site<'_> {
             if compress > 0 || dedupe > 0 {
                 return Err(Fault::of(
                     "buffer_pattern",
-                    "is all of the data: leave out the shares to compress and to repeat",
+                    "defines all of the data: leave out the compression and deduplication percentages",
                 ));
             }
             if parts.contains(&PatternPart::Offset) {
                 return Err(Fault::of(
                     "buffer_pattern",
-                    "%o is refused: buffers do not know where they go; nearest: verify_pattern with verify=pattern",
+                    "%o is not supported: the content of a buffer does not depend on its offset; alternative: verify_pattern with verify=pattern",
                 ));
             }
             let bytes = self.pattern("buffer_pattern", parts)?;
@@ -110,11 +110,14 @@ impl Site<'_> {
         let percent =
             draft.dedupe_working_set_percentage.filter(|&percent| percent > 0).ok_or_else(|| {
                 let message =
-                    "working_set needs dedupe_working_set_percentage, its share of the size of the job";
+                    "working_set requires dedupe_working_set_percentage, its percentage of the job's size";
                 Fault::of("dedupe_mode", message)
             })?;
         let range_bytes = self.range_bytes(files).ok_or_else(|| {
-            Fault::of("dedupe_working_set_percentage", "is of the size of the job: give size, as fio demands")
+            Fault::of(
+                "dedupe_working_set_percentage",
+                "is a percentage of the job's size: give size, as in fio",
+            )
         })?;
         let set_bytes = u128::from(range_bytes) * u128::from(percent) / 100;
         self.spec.dedupe_set = Some(ByteSize((set_bytes as u64).max(1)));
@@ -153,7 +156,7 @@ impl Site<'_> {
     fn verification(&mut self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
         if self.trims() {
-            return Err(Fault::of("verify", "a trim leaves nothing to check: leave it out"));
+            return Err(Fault::of("verify", "trimmed data cannot be verified: leave verify out"));
         }
         let shaped = [
             ("zero_buffers", draft.zero_buffers == Some(true)),
@@ -164,7 +167,7 @@ impl Site<'_> {
         if let Some((key, _)) = shaped.iter().find(|(_, given)| *given) {
             return Err(Fault::of(
                 key,
-                "is refused with verify: a verified block is filled from its position and sequence",
+                "is not supported with verify: the content of a verified block depends on its position and sequence",
             ));
         }
         self.spec.verify = true;
@@ -197,15 +200,15 @@ impl Site<'_> {
             (Some(Verify::Pattern), Some(parts)) => {
                 let text = self.pattern("verify_pattern", parts)?;
                 self.warn(
-                    "blocks of verify=pattern carry no header: an old block, or one of another job with the same pattern, is not told from the right one",
+                    "blocks of verify=pattern have no header: an old block, or a block of another job with the same pattern, passes the check",
                 );
                 return self.set("verify_pattern", "verify-pattern", &text);
             }
             (Some(Verify::Pattern), None) => self.warn(
-                "verify=pattern without verify_pattern: blocks carry headers, as with a sum",
+                "verify=pattern without verify_pattern: blocks have headers, as with a checksum",
             ),
             (_, Some(_)) => self.warn(
-                "verify_pattern: blocks hold data that follow from their position and sequence, all of which are checked; the bytes given are those of verify=pattern alone",
+                "verify_pattern is used only with verify=pattern: strata fills each block from its position and sequence and checks all of it",
             ),
             _ => {}
         }
@@ -221,16 +224,16 @@ impl Site<'_> {
             }
             if interval != asked {
                 self.warn(format!(
-                    "verify_interval={asked} does not divide all blocks: headers are {interval} bytes apart"
+                    "verify_interval={asked} does not divide all block sizes: headers are {interval} bytes apart"
                 ));
             }
             self.set("verify_interval", "verify-interval", &interval.to_string())?;
         }
         if draft.verify_offset.unwrap_or(0) > 0 {
-            self.warn("verify_offset: the header stands at the beginning of its interval, and all bytes behind it are checked");
+            self.warn("verify_offset is ignored: the header is at the start of its interval, and all bytes after it are checked");
         }
         self.warn(
-            "verified blocks carry strata's own header: position, run, sequence and CRC-32C; blocks that fio wrote cannot be checked",
+            "verified blocks have strata's own header: position, run, sequence and CRC-32C; blocks written by fio cannot be verified",
         );
         Ok(())
     }
@@ -244,7 +247,7 @@ impl Site<'_> {
         }
         if draft.verify_async.unwrap_or(0) > 0 {
             self.warn(
-                "verify_async: the thread that reads a block checks it, after its latency has ended; the time that takes stands in verify_ns",
+                "verify_async: the thread that reads a block also checks it, after the latency is recorded; the time for checks is in verify_ns",
             );
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::fio::value::Amount;
 const CONTAINER_OF_DIRECTORY: &str = "dfs";
 /// Blocks of a job that its time alone ends.
 const ENDLESS_BLOCKS: u64 = 1 << 48;
-const POOLS: &str = "the label or UUID of a pool of DAOS, vos:DIR or engine://HOST:PORT/POOL";
+const POOLS: &str = "the label or UUID of a DAOS pool, vos:DIR or engine://HOST:PORT/POOL";
 
 impl Site<'_> {
     /// Everything of such a job; its depth.
@@ -54,11 +54,11 @@ impl Site<'_> {
             Operation::ReadWrite | Operation::RandRw if percent == 0 => Ok("write"),
             Operation::ReadWrite | Operation::RandRw => Err(Fault::of(
                 "rw",
-                "reads and writes in one job are refused with ioengine=dfs; nearest: a job that reads beside one that writes",
+                "reads and writes in one job are not supported with ioengine=dfs; alternative: one job that reads and one that writes",
             )),
             _ => Err(Fault::of(
                 "rw",
-                "files over objects have no trim, nor has fio's engine dfs: use read, write, randread or randwrite",
+                "files over objects do not support trims (as in fio): use read, write, randread or randwrite",
             )),
         }
     }
@@ -66,7 +66,7 @@ impl Site<'_> {
     fn one_in_flight(&mut self) -> Result<u32, Fault> {
         if let Some(asked) = self.draft.iodepth.filter(|&asked| asked > 1) {
             self.warn(format!(
-                "iodepth={asked} is 1 with ioengine=dfs: each operation is waited for, where fio has events of DAOS; for more in flight use numjobs"
+                "iodepth={asked} is 1 with ioengine=dfs: strata waits for each operation, but fio uses DAOS events; to keep more in flight, use numjobs"
             ));
         }
         self.set("iodepth", "depth", "1")?;
@@ -78,21 +78,21 @@ impl Site<'_> {
     fn one_file(&mut self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
         if draft.directory.is_some() {
-            let message = "is refused with ioengine=dfs: it is of this machine; nearest: filename, or filename_format, without a /";
+            let message = "is not supported with ioengine=dfs: it is a local directory; alternative: filename or filename_format without a /";
             return Err(Fault::of("directory", message));
         }
         if draft.allow_file_create == Some(false) && self.writes() {
-            let message =
-                "0 is refused with ioengine=dfs for a job that writes: its file is made; nearest: 1";
+            let message = "0 is not supported with ioengine=dfs for a job that writes: it always creates its file; alternative: 1";
             return Err(Fault::of("allow_file_create", message));
         }
         let [name] = &files.each[..] else {
             let key = if draft.nrfiles.is_some() { "nrfiles" } else { "filename" };
-            let message = "several files are refused with ioengine=dfs: fio's engine holds one open a job, and does all on the last; nearest: numjobs, a file for each";
+            let message = "several files are not supported with ioengine=dfs: fio's engine uses only the last file of a job; alternative: numjobs, with one file per clone";
             return Err(Fault::of(key, message));
         };
         if name.contains('/') {
-            let message = format!("{}: use a name without /: it is one of the container", shown(name));
+            let message =
+                format!("{}: use a name without /: files are in one directory of the container", shown(name));
             return Err(Fault::of("filename", message));
         }
         self.set("filename", "shape", "shared")?;
@@ -104,26 +104,27 @@ impl Site<'_> {
         let draft = self.draft;
         for (key, amount) in [("offset", draft.offset), ("offset_increment", draft.offset_increment)] {
             if !matches!(amount, None | Some(Amount::Bytes(0) | Amount::Percent(0))) {
-                let message = "is refused with ioengine=dfs: a job goes over its file from the beginning; nearest: 0, and a file for each job";
+                let message = "is not supported with ioengine=dfs: a job always starts at the beginning of its file; alternative: 0, with one file per job";
                 return Err(Fault::of(key, message));
             }
         }
         let block_bytes = self.blocks.max_bytes;
         let (key, bytes) = match (draft.filesize, draft.size) {
             (Some((low, high)), _) if low < high => {
-                let message = "a range is refused with ioengine=dfs; nearest: one size";
+                let message = "a range is not supported with ioengine=dfs; alternative: one size";
                 return Err(Fault::of("filesize", message));
             }
             (Some((bytes, _)), _) => ("filesize", bytes),
             (None, Some(Amount::Bytes(bytes))) => ("size", bytes),
             (None, _) => {
-                let message = "files over objects are not looked at before the run: give size= in bytes";
+                let message =
+                    "the size of files over objects is not read before the run: give size= in bytes";
                 return Err(Fault::of("size", message));
             }
         };
         let blocks = bytes / block_bytes;
         if blocks == 0 {
-            let message = format!("gives the file {bytes} bytes, less than a block of {block_bytes}");
+            let message = format!("gives the file {bytes} bytes, less than the block size of {block_bytes}");
             return Err(Fault::of(key, message));
         }
         self.set("bs", "block-size", &block_bytes.to_string())?;
@@ -159,7 +160,7 @@ impl Site<'_> {
             ENDLESS_BLOCKS
         } else {
             let all = once.checked_mul(draft.loops.unwrap_or(1)).filter(|&all| all <= ENDLESS_BLOCKS);
-            all.ok_or_else(|| Fault::of("loops", "asks for more than can be counted"))?
+            all.ok_or_else(|| Fault::of("loops", "exceeds the largest supported number"))?
         };
         let moved = draft.number_ios.filter(|&count| count > 0).map_or(moved, |count| count.min(moved));
         if moved != blocks {
@@ -171,7 +172,7 @@ impl Site<'_> {
     fn file_order(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         if draft.random_distribution.as_ref().is_some_and(|text| !text.is_empty()) {
-            let message = "is refused with ioengine=dfs; nearest: random";
+            let message = "is not supported with ioengine=dfs; alternative: random";
             return Err(Fault::of("random_distribution", message));
         }
         let order = match (self.operation.is_random(), self.has_repeats()) {
@@ -192,11 +193,11 @@ impl Site<'_> {
         let above_zero = |every: Option<u64>| every.filter(|&every| every > 0);
         match (above_zero(draft.fsync), above_zero(draft.fdatasync)) {
             (Some(_), Some(_)) => {
-                return Err(Fault::of("fdatasync", "both it and fsync say when to sync: give one"));
+                return Err(Fault::of("fdatasync", "it conflicts with fsync: give only one of them"));
             }
             (Some(every), None) => self.set("fsync", "fsync", &every.to_string())?,
             (None, Some(every)) => {
-                self.warn("fdatasync is fsync with ioengine=dfs");
+                self.warn("with ioengine=dfs, fdatasync runs as fsync");
                 self.set("fdatasync", "fsync", &every.to_string())?;
             }
             (None, None) => {}
@@ -211,12 +212,15 @@ impl Site<'_> {
     fn read_back(&mut self, files: &Files, is_part: bool) -> Result<(), Fault> {
         let draft = self.draft;
         if draft.verify == Some(Verify::Pattern) {
-            return Err(Fault::of("verify", "pattern is refused with ioengine=dfs; nearest: crc32c"));
+            return Err(Fault::of(
+                "verify",
+                "pattern is not supported with ioengine=dfs; alternative: crc32c",
+            ));
         }
         if draft.numjobs.unwrap_or(1) > 1 && files.shared && self.writes() {
             return Err(Fault::of(
                 "verify",
-                "clones that write the same file overwrite each other's blocks: give each its own file (leave filename out)",
+                "clones that write the same file overwrite each other's blocks: give each clone its own file (leave filename out)",
             ));
         }
         if !self.writes() && draft.do_verify == Some(false) {
@@ -224,7 +228,7 @@ impl Site<'_> {
         }
         self.spec.verify = true;
         self.warn(
-            "verified blocks are filled by strata: file, position and run; blocks that fio wrote cannot be checked",
+            "verified blocks have strata's own content: file, position and run; blocks written by fio cannot be verified",
         );
         if !self.writes() || draft.do_verify == Some(false) {
             return Ok(());
@@ -233,7 +237,7 @@ impl Site<'_> {
         if self.spec.time.is_some() || leaves_holes {
             return Err(Fault::of(
                 "verify",
-                "with ioengine=dfs what is read back is all that the job writes: leave out runtime, io_size and norandommap, or give do_verify=0",
+                "with ioengine=dfs, the job reads back its whole file: leave out runtime, io_size and norandommap, or give do_verify=0",
             ));
         }
         self.reads_back = true;
@@ -248,14 +252,14 @@ impl Site<'_> {
 fn file_system(draft: &Draft) -> Result<String, Fault> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let pool = given(&draft.pool);
-    let pool = pool.ok_or_else(|| Fault::of("pool", format!("engine dfs needs it: {POOLS}")))?;
+    let pool = pool.ok_or_else(|| Fault::of("pool", format!("engine dfs requires it: {POOLS}")))?;
     let cont = given(&draft.cont);
     if let Some(directory) = pool.strip_prefix("vos:") {
         return match cont.filter(|cont| cont != CONTAINER_OF_DIRECTORY) {
             Some(cont) => Err(Fault::of(
                 "cont",
                 format!(
-                    "{} is refused: the file system of a pool in a directory lies in its container {CONTAINER_OF_DIRECTORY}; nearest: cont={CONTAINER_OF_DIRECTORY}, or leave it out",
+                    "{} is not supported: a pool in a directory has only the container {CONTAINER_OF_DIRECTORY}; alternative: cont={CONTAINER_OF_DIRECTORY}, or leave it out",
                     shown(&cont)
                 ),
             )),
@@ -263,9 +267,9 @@ fn file_system(draft: &Draft) -> Result<String, Fault> {
         };
     }
     let cont =
-        cont.ok_or_else(|| Fault::of("cont", "engine dfs needs it: the label or UUID of a container"))?;
+        cont.ok_or_else(|| Fault::of("cont", "engine dfs requires it: the label or UUID of a container"))?;
     if cont.contains('/') {
-        return Err(Fault::of("cont", format!("{} is no label of a container", shown(&cont))));
+        return Err(Fault::of("cont", format!("{} is not a valid container label", shown(&cont))));
     }
     let none = || Fault::of("pool", format!("{} names no pool: use {POOLS}", shown(&pool)));
     let is_label = |text: &str| !text.is_empty() && !text.contains(['/', ':']);

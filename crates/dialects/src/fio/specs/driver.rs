@@ -43,7 +43,7 @@ impl Site<'_> {
             let typed = self.engine.typed.clone();
             let instead = if self.engine.ours == "s3" { "numjobs" } else { "libaio or io_uring" };
             self.warn(format!(
-                "iodepth={asked} is 1 with ioengine={typed}, which waits for each operation, as in fio; for more in flight use {instead}"
+                "iodepth={asked} is 1 with the synchronous ioengine={typed}, as in fio; to keep more in flight, use {instead}"
             ));
         }
         let depth = if waits { 1 } else { asked };
@@ -66,10 +66,10 @@ impl Site<'_> {
             self.engine = Engine { typed: typed.clone(), ours: "io_uring", difference: None };
             self.draws_threads = true;
             self.warn(format!(
-                "io_submit_mode=offload with ioengine={typed} runs as io_uring with force_async=1: threads of the kernel carry the operations out"
+                "io_submit_mode=offload with ioengine={typed} runs as io_uring with force_async=1: kernel threads perform the operations"
             ));
         } else {
-            self.warn("io_submit_mode=offload without a rate: the thread that times operations submits them");
+            self.warn("io_submit_mode=offload without a rate: the thread that measures operations also submits them");
         }
     }
 
@@ -108,7 +108,7 @@ impl Site<'_> {
             return Err(Fault::of(
                 "iodepth_low",
                 format!(
-                    "{low} is refused: a free slot is filled at once; nearest: iodepth, which is {depth}"
+                    "{low} is not supported: strata always refills a free slot at once; alternative: iodepth, which is {depth}"
                 ),
             ));
         }
@@ -126,7 +126,7 @@ impl Site<'_> {
                 let typed = &self.engine.typed;
                 return Err(Fault::of(
                     "force_async",
-                    format!("is refused with ioengine={typed}; nearest: ioengine=io_uring"),
+                    format!("is not supported with ioengine={typed}; alternative: ioengine=io_uring"),
                 ));
             }
             self.set("force_async", "force-async", &every.to_string())?;
@@ -147,7 +147,7 @@ impl Site<'_> {
                 return Err(Fault::of(
                     key,
                     format!(
-                        "is refused with ioengine={}; nearest: ioengine={}",
+                        "is not supported with ioengine={}; alternative: ioengine={}",
                         self.engine.typed,
                         engines.join(" or ")
                     ),
@@ -157,7 +157,7 @@ impl Site<'_> {
         }
         if let Some(core) = draft.sqthread_poll_cpu {
             if !on(draft.sqthread_poll) {
-                return Err(Fault::of("sqthread_poll_cpu", "is the processor of sqthread_poll: give both"));
+                return Err(Fault::of("sqthread_poll_cpu", "requires sqthread_poll: give both"));
             }
             self.set("sqthread_poll_cpu", "sqpoll-core", &core.to_string())?;
         }
@@ -180,7 +180,7 @@ impl Site<'_> {
         if fdatasync.is_some() && (fsync.is_some() || at_end) {
             return Err(Fault::of(
                 "fdatasync",
-                "one job has one call that makes writes durable: use fsync alone or fdatasync alone",
+                "a job can use only one sync call: use either fsync (also for end_fsync and fsync_on_close) or fdatasync",
             ));
         }
         if let Some(every) = fsync.or(fdatasync) {

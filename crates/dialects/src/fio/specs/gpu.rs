@@ -15,7 +15,7 @@ impl Site<'_> {
         match self.draft.cuda_io.as_deref().unwrap_or("cufile") {
             "cufile" => {}
             "posix" => self.engine.ours = "psync",
-            _ => return Err(Fault::of("cuda_io", "is not known: use cufile or posix")),
+            _ => return Err(Fault::of("cuda_io", "is unknown: use cufile or posix")),
         }
         Ok(())
     }
@@ -28,7 +28,7 @@ impl Site<'_> {
                 ("cuda_io", self.draft.cuda_io.is_some()),
             ];
             return match given.iter().find(|(_, is_given)| *is_given) {
-                Some((name, _)) => Err(Fault::of(name, "is refused without ioengine=libcufile")),
+                Some((name, _)) => Err(Fault::of(name, "requires ioengine=libcufile")),
                 None => Ok(()),
             };
         }

@@ -228,7 +228,7 @@ impl Site<'_> {
             if draft.numa_cpu_nodes.is_some() {
                 return Err(Fault::of(
                     "numa_cpu_nodes",
-                    "both it and cpus_allowed say where a job runs: give one",
+                    "it conflicts with cpus_allowed: give only one of them",
                 ));
             }
             let policy = draft.cpus_allowed_policy.unwrap_or(workload::spec::CoresPolicy::Shared);
@@ -304,7 +304,7 @@ fn of_direction<T: Clone + PartialEq>(
         Operation::ReadWrite | Operation::RandRw if read == write => Ok(read.clone()),
         Operation::ReadWrite | Operation::RandRw => Err(Fault::of(
             key,
-            "different values for reads and writes of one job are refused: they share one; nearest: two jobs at the same time",
+            "different values for reads and writes of one job are not supported; alternative: two jobs at the same time",
         )),
     }
 }

@@ -185,7 +185,7 @@ pub(super) fn refuse_options(draft: &Draft, ours: &str) -> Result<(), Fault> {
         Some((name, engine)) => Err(Fault::of(
             name,
             format!(
-                "is refused: it is an option of engine {engine}; nearest: ioengine={engine}, or leave it out"
+                "is not supported: it is an option of engine {engine}; alternative: ioengine={engine}, or leave it out"
             ),
         )),
         None => Ok(()),
@@ -200,9 +200,9 @@ impl Site<'_> {
     pub(super) fn check_options(&self, access: Access) -> Result<(), Fault> {
         let (draft, typed) = (self.draft, &self.engine.typed);
         let (own, what) = match self.engine.ours {
-            "s3" => (OF_HTTP, "it is for files"),
-            "dfs" => (OF_DFS, "files over objects have no part of it"),
-            _ => (OF_RADOS, "it is for files"),
+            "s3" => (OF_HTTP, "it applies only to files"),
+            "dfs" => (OF_DFS, "it does not apply to files over objects"),
+            _ => (OF_RADOS, "it applies only to files"),
         };
         let lists = [own, OF_ALL, OF_OPENED_FILES];
         let is_refused = |name: &str| {
@@ -211,23 +211,25 @@ impl Site<'_> {
             (is_read || is_of_other) && !lists.iter().any(|list| list.contains(&name)) && asks(draft, name)
         };
         if let Some((name, _)) = draft.places.iter().find(|(name, _)| is_refused(name)) {
-            let message = format!("is refused with ioengine={typed}: {what}; nearest: leave it out");
+            let message =
+                format!("is not supported with ioengine={typed}: {what}; alternative: leave it out");
             return Err(Fault::of(name, message));
         }
         if access.gap_bytes != 0 || access.run > 1 {
-            let message =
-                format!("a number behind its colon is refused with ioengine={typed}; nearest: rw without it");
+            let message = format!(
+                "a number after the colon is not supported with ioengine={typed}; alternative: rw without the number"
+            );
             return Err(Fault::of("rw", message));
         }
         if self.operation.is_pair() {
             let message = format!(
-                "trims and writes of the same block are refused with ioengine={typed}; nearest: a job with rw=trim, and behind a stonewall one with rw=write"
+                "trims and writes of the same block are not supported with ioengine={typed}; alternative: a job with rw=trim, then a job with rw=write after a stonewall"
             );
             return Err(Fault::of("rw", message));
         }
         if self.blocks.min_bytes != self.blocks.max_bytes {
             let message = format!(
-                "several sizes are refused with ioengine={typed}; nearest: one bs, or a job for each"
+                "several sizes are not supported with ioengine={typed}; alternative: one bs, or one job per size"
             );
             return Err(Fault::of(self.blocks.key, message));
         }

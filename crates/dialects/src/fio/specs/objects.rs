@@ -42,7 +42,7 @@ impl Site<'_> {
         if self.trims() && clones > 1 {
             return Err(Fault::of(
                 "numjobs",
-                "clones that trim the same objects are refused: an object goes once; nearest: numjobs=1",
+                "clones that trim the same objects are not supported: an object can be removed only once; alternative: numjobs=1",
             ));
         }
         let operations = if self.engine.ours == "s3" {
@@ -66,7 +66,7 @@ impl Site<'_> {
     fn check_service(&self, files: usize) -> Result<(), Fault> {
         let word = self.draft.file_service_type.as_deref().unwrap_or("roundrobin");
         if files > 1 && !matches!(word, "roundrobin" | "roundrobin:1") {
-            let message = format!("{} is refused with objects; nearest: roundrobin", shown(word));
+            let message = format!("{} is not supported with objects; alternative: roundrobin", shown(word));
             return Err(Fault::of("file_service_type", message));
         }
         Ok(())
@@ -78,9 +78,10 @@ impl Site<'_> {
         let bytes = |key: &str, amount: Option<Amount>| match amount {
             None | Some(Amount::Percent(0)) => Ok(0),
             Some(Amount::Bytes(bytes)) => Ok(bytes),
-            Some(Amount::Percent(_)) => {
-                Err(Fault::of(key, "objects have no size to take a percentage of: give bytes"))
-            }
+            Some(Amount::Percent(_)) => Err(Fault::of(
+                key,
+                "a percentage is undefined for objects, which have no size yet: give bytes",
+            )),
         };
         let step = bytes("offset_increment", draft.offset_increment)?;
         let step = step.checked_mul(self.clones.first.into());
@@ -93,24 +94,27 @@ impl Site<'_> {
             return Err(Fault::of(
                 key,
                 format!(
-                    "{offset} is not a whole number of blocks of {block_bytes}, which are what objects are named by: use multiples of bs"
+                    "{offset} is not a multiple of the block size {block_bytes}, which determines the object names: use multiples of bs"
                 ),
             ));
         }
         let (key, each) = match (draft.filesize, draft.size) {
             (Some((low, high)), _) if low < high => {
-                return Err(Fault::of("filesize", "a range is refused with objects; nearest: one size"));
+                return Err(Fault::of(
+                    "filesize",
+                    "a range is not supported with objects; alternative: one size",
+                ));
             }
             (Some((size, _)), _) => ("filesize", size.saturating_sub(offset)),
             (None, Some(Amount::Bytes(bytes))) => ("size", bytes / count),
             (None, _) => {
-                return Err(Fault::of("size", "objects have no size of their own: give size= in bytes"));
+                return Err(Fault::of("size", "objects have no size yet: give size= in bytes"));
             }
         };
         if each < block_bytes {
             return Err(Fault::of(
                 key,
-                format!("gives each file {each} bytes, less than a block of {block_bytes}"),
+                format!("gives each file {each} bytes, less than the block size of {block_bytes}"),
             ));
         }
         Ok(Range { block_bytes, first: offset / block_bytes, blocks: each / block_bytes })
@@ -119,7 +123,7 @@ impl Site<'_> {
     /// Limits that end the job.
     fn ends(&mut self, range: &Range, files: u64) -> Result<(), Fault> {
         let draft = self.draft;
-        let too_much = |key: &str| Fault::of(key, "asks for more than can be counted");
+        let too_much = |key: &str| Fault::of(key, "exceeds the largest supported number");
         let runtime = draft.runtime.filter(|&time| time > 0);
         if let Some(time_ns) = runtime {
             self.set("runtime", "time", &format!("{time_ns}ns"))?;
@@ -162,7 +166,7 @@ impl Site<'_> {
         let [name] = &files.each[..] else {
             return Err(Fault::of(
                 "nrfiles",
-                "several files are refused with ioengine=http: each has names of its own in the bucket; nearest: a job for each",
+                "several files are not supported with ioengine=http: each file needs separate object names in the bucket; alternative: one job per file",
             ));
         };
         let bucket = Bucket::of(draft, name)?;
@@ -205,13 +209,16 @@ impl Site<'_> {
     fn check_ranges(&self, range: &Range) -> Result<(), Fault> {
         let size_bytes = range.blocks * range.block_bytes;
         if range.first > 0 {
-            return Err(Fault::of("offset", "is refused with http_object_mode=range; nearest: offset=0"));
+            return Err(Fault::of(
+                "offset",
+                "is not supported with http_object_mode=range; alternative: offset=0",
+            ));
         }
         if (self.writes() || self.trims()) && range.blocks > 1 {
             return Err(Fault::of(
                 "http_object_mode",
                 format!(
-                    "range is refused for a job that writes or trims blocks: each would replace or remove the whole object; nearest: bs={size_bytes}, or http_object_mode=block"
+                    "range is not supported for a job that writes or trims blocks: each operation would replace or remove the whole object; alternative: bs={size_bytes}, or http_object_mode=block"
                 ),
             ));
         }
@@ -224,9 +231,9 @@ impl Site<'_> {
         let pool = draft
             .pool
             .clone()
-            .ok_or_else(|| Fault::of("pool", "engine rados needs it: the name of a pool"))?;
+            .ok_or_else(|| Fault::of("pool", "engine rados requires it: the name of a pool"))?;
         if pool.contains('/') {
-            return Err(Fault::of("pool", format!("{} is no name of a pool", shown(&pool))));
+            return Err(Fault::of("pool", format!("{} is not a valid pool name", shown(&pool))));
         }
         self.spec.targets = vec![format!("rados://{pool}")];
         let names: Vec<_> = files.each.iter().map(|name| escaped(name)).collect();
@@ -259,18 +266,18 @@ impl Site<'_> {
             Operation::ReadWrite | Operation::RandRw => {
                 let mix = format!("{read}={percent},{write}={}", 100 - percent);
                 self.warn(
-                    "objects that the job reads and the run has not written are written before; fio takes what is not there for zeros",
+                    "objects that the job reads and this run has not written are written first; fio treats missing objects as zeros",
                 );
                 return self.set("rw", "mix", &mix);
             }
-            other => return Err(Fault::of("rw", format!("{} is not done on objects", other.name()))),
+            other => return Err(Fault::of("rw", format!("objects do not support {}", other.name()))),
         };
         // What is not there is neither read nor taken away.
         if one != write {
             self.set("rw", "no-fill", "true")?;
         }
         if one == read {
-            self.warn("an object that is not there fails the job; fio takes it for zeros");
+            self.warn("a missing object fails the job; fio treats it as zeros");
         }
         self.set("rw", "op", one)
     }
@@ -279,22 +286,22 @@ impl Site<'_> {
     fn verified(&mut self, files: &Files, range: &Range) -> Result<(), Fault> {
         let draft = self.draft;
         if self.trims() {
-            return Err(Fault::of("verify", "a trim leaves nothing to check: leave it out"));
+            return Err(Fault::of("verify", "trimmed data cannot be verified: leave verify out"));
         }
         if draft.http_ranges == Some(true) && range.blocks > 1 {
             return Err(Fault::of(
                 "verify",
-                "checks whole objects, and http_object_mode=range reads parts of them: leave it out",
+                "checks whole objects, but http_object_mode=range reads parts of them: leave verify out",
             ));
         }
         if draft.verify == Some(Verify::Pattern) {
-            return Err(Fault::of("verify", "pattern is refused with objects; nearest: crc32c"));
+            return Err(Fault::of("verify", "pattern is not supported with objects; alternative: crc32c"));
         }
         let clones = draft.numjobs.unwrap_or(1);
         if clones > 1 && files.shared && self.writes() && draft.offset_increment.is_none() {
             return Err(Fault::of(
                 "verify",
-                "clones that write the same objects overwrite each other's blocks: give each names of its own (directory without filename), or offset_increment",
+                "clones that write the same objects overwrite each other's blocks: give each clone separate names (directory without filename), or use offset_increment",
             ));
         }
         let reads_back = self.writes() && draft.do_verify != Some(false);
@@ -303,10 +310,10 @@ impl Site<'_> {
         }
         self.spec.verify = true;
         self.warn(
-            "verified blocks are filled by strata: position, run, version and CRC-32C; blocks that fio wrote cannot be checked",
+            "verified blocks have strata's own content: position, run, version and CRC-32C; blocks written by fio cannot be verified",
         );
         if self.operation.is_mixed() {
-            self.warn("verify: what the job reads is checked; nothing is read again at its end");
+            self.warn("verify: the reads of the job are checked; no read-back follows at its end");
             return Ok(());
         }
         if !reads_back {
@@ -316,7 +323,7 @@ impl Site<'_> {
         if self.spec.time.is_some() || is_part {
             return Err(Fault::of(
                 "verify",
-                "with objects, what is read back is all that the job writes: leave out runtime, loops and io_size, or give do_verify=0",
+                "with objects, the job reads back all of its objects: leave out runtime, loops and io_size, or give do_verify=0",
             ));
         }
         let both = if self.engine.ours == "s3" { "put,get" } else { "update,fetch" };
@@ -338,7 +345,7 @@ impl Site<'_> {
             Some((key, _)) => Err(Fault::of(
                 key,
                 format!(
-                    "of single operations is refused with ioengine={}; nearest: log_avg_msec=1000, for averages",
+                    "a log of single operations is not supported with ioengine={}; alternative: log_avg_msec=1000, for averages",
                     self.engine.typed
                 ),
             )),

@@ -18,7 +18,7 @@ impl Site<'_> {
         let pause_ns = draft.thinktime.filter(|&pause| pause > 0);
         let rate = match (by_bytes, by_count) {
             (Some(_), Some(_)) => {
-                return Err(Fault::of("rate_iops", "both it and rate say how fast: give one"));
+                return Err(Fault::of("rate_iops", "it conflicts with rate: give only one of them"));
             }
             (rate, other) => rate.or(other),
         };
@@ -28,7 +28,7 @@ impl Site<'_> {
             self.spec.rate = Some(rate.map_err(|error| Fault::of("rate", error.to_string()))?);
             self.spec.arrivals = draft.rate_process;
             self.warn(
-                "with a rate, latency counts from when an operation was due, so that waiting behind a slow one is in it; fio counts from when it was issued",
+                "with a rate, latency starts when an operation is due and includes the wait behind slow ones; in fio it starts at the issue",
             );
         }
         match pause_ns {
@@ -62,11 +62,11 @@ impl Site<'_> {
         }
         self.spec.no_catch_up = self.spec.rate.is_some() && draft.rate_ignore_thinktime == Some(true);
         if draft.thinktime_issue == Some(true) && depth > 1 {
-            self.warn("thinktime_blocks_type=issue: a pause comes when what is in flight has completed, not at the issue");
+            self.warn("thinktime_blocks_type=issue: a pause starts when the operations in flight have completed, not at the issue");
         }
         if let Some(blocks) = blocks.filter(|&blocks| depth > 1 && blocks < u64::from(depth)) {
             self.warn(format!(
-                "thinktime after every {blocks} blocks keeps iodepth={depth} from being reached, as in fio"
+                "with thinktime after every {blocks} blocks, iodepth={depth} is never reached, as in fio"
             ));
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Site<'_> {
                     return Err(Fault::of(
                         key,
                         format!(
-                            "the rates of reads and writes must have the proportion of the mix, {percent} percent of reads: give such rates, or two jobs"
+                            "the ratio of the read and write rates must match the mix of {percent} percent reads: adjust the rates, or use two jobs"
                         ),
                     ));
                 }

@@ -16,7 +16,7 @@ pub(super) fn read(clones: Clones<'_>, draft: &Draft) -> Result<Option<Replay>, 
     let Some(log) = &draft.read_iolog else {
         let alone = ["replay_redirect", "replay_scale", "replay_align", "replay_time_scale", "replay_skip"];
         return match alone.iter().find(|key| draft.place(key).is_some()) {
-            Some(key) => Err(Fault::of(key, "is for read_iolog: give it too")),
+            Some(key) => Err(Fault::of(key, "requires read_iolog: give both")),
             None => Ok(None),
         };
     };
@@ -26,14 +26,14 @@ pub(super) fn read(clones: Clones<'_>, draft: &Draft) -> Result<Option<Replay>, 
     if draft.verifies() {
         return Err(Fault::of(
             "verify",
-            "is refused with read_iolog: what its reads find is not known; nearest: leave it out",
+            "is not supported with read_iolog: the data that it reads are unknown; alternative: leave it out",
         ));
     }
     let paced = ["rate", "rate_iops", "thinktime", "loops", "number_ios", "time_based", "ramp_time"];
     if let Some(key) = paced.iter().find(|key| draft.place(key).is_some()) {
         return Err(Fault::of(
             key,
-            "is refused with read_iolog, which has its own pace and end; nearest: replay_time_scale, runtime",
+            "is not supported with read_iolog: the log determines pace and end; alternative: replay_time_scale, runtime",
         ));
     }
     let skipped = draft.replay_skip.clone().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn read(clones: Clones<'_>, draft: &Draft) -> Result<Option<Replay>, 
         }
     }
     if steps.is_empty() {
-        return Err(fault(format!("{} has no operation to replay", shown(log))));
+        return Err(fault(format!("{} contains no operation to replay", shown(log))));
     }
     if let Some(path) = &draft.replay_redirect {
         replay.files = vec![path.clone()];

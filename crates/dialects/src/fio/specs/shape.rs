@@ -75,7 +75,7 @@ pub(super) fn blocks(draft: &Draft, operation: Operation) -> Result<Blocks, Faul
         if operation.is_random() && percents.iter().flatten().any(|percent| *percent < 100) {
             return Err(Fault::of(
                 "bs_is_seq_rand",
-                "is refused where percentage_random makes a job both: its sizes are by direction; nearest: two jobs",
+                "is not supported if percentage_random makes a job both sequential and random, because sizes are per direction; alternative: two jobs",
             ));
         }
         texts[usize::from(operation.is_random())].clone()
@@ -146,15 +146,14 @@ impl Site<'_> {
             let given =
                 [("zonesize", draft.zonesize), ("zonerange", draft.zonerange), ("zoneskip", draft.zoneskip)];
             return match given.iter().find(|(_, bytes)| bytes.unwrap_or(0) > 0) {
-                Some((key, _)) => Err(Fault::of(
-                    key,
-                    "is for zonemode=strided and zbd: give one of them too, as fio demands",
-                )),
+                Some((key, _)) => {
+                    Err(Fault::of(key, "requires zonemode=strided or zbd, as in fio: give one of them"))
+                }
                 None => Ok(()),
             };
         }
         if size_bytes == 0 {
-            return Err(Fault::of("zonemode", "strided needs zonesize, the bytes to move in a zone"));
+            return Err(Fault::of("zonemode", "strided requires zonesize, the bytes to transfer in a zone"));
         }
         let range_bytes = draft.zonerange.filter(|&bytes| bytes > 0).unwrap_or(size_bytes);
         let skip_bytes = draft.zoneskip.unwrap_or(0);
@@ -183,7 +182,7 @@ impl Site<'_> {
             Some(pattern) if moves_on => match pattern.strip_prefix("sequence:") {
                 Some(blocks) => format!("groups:{blocks}"),
                 None => {
-                    let message = "is for random_distribution=sequence:...: leave it out";
+                    let message = "requires random_distribution=sequence:...: leave it out";
                     return Err(Fault::of("random_sequence_stride", message));
                 }
             },
@@ -216,7 +215,7 @@ impl Site<'_> {
             if access.run > 1 {
                 return Err(Fault::of(
                     "percentage_random",
-                    "and the part of rw after its colon both say what follows what: give one",
+                    "conflicts with the part of rw after the colon: give only one of them",
                 ));
             }
             let [read, write, discard] = percents;

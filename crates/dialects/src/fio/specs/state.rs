@@ -65,12 +65,12 @@ impl Site<'_> {
             let shown = crate::fio::fault::shown(&path.to_string_lossy()).to_string();
             let file = self.clones.world.read_bytes(&path.to_string_lossy());
             let file = file.map_err(|error| {
-                fault(format!("{shown}: {error}: run the job that writes with verify_state_save=1"))
+                fault(format!("{shown}: {error}: run the writing job with verify_state_save=1"))
             })?;
             least = least.min(loaded(&file).map_err(|why| fault(format!("{shown} {why}")))?);
         }
         if least == 0 {
-            return Err(fault("no write is known to be done: there is nothing to check".to_owned()));
+            return Err(fault("the file lists no completed write: there is nothing to check".to_owned()));
         }
         let blocks = range_bytes.map_or(u64::MAX, |bytes| bytes / self.blocks.min_bytes);
         // The files of a job that reads too are filled with blocks before it.
@@ -79,13 +79,14 @@ impl Site<'_> {
         }
         if self.blocks.min_bytes != self.blocks.max_bytes {
             return Err(fault(
-                "is refused for an interrupted job with blocks of several sizes: give it one size".to_owned(),
+                "is not supported for an interrupted job with blocks of several sizes: use one size"
+                    .to_owned(),
             ));
         }
         let is_random = matches!(self.operation, Operation::RandWrite | Operation::RandRead);
         if is_random && (self.clones.index > 0 || draft.randrepeat == Some(false)) {
             return Err(fault(
-                "is refused for an interrupted job with random positions unless it is the first of its run, with randrepeat: their order follows from its seed; nearest: --section"
+                "requires randrepeat and the first job of the run if the interrupted job had random positions, whose order depends on the seed; alternative: --section"
                     .to_owned(),
             ));
         }

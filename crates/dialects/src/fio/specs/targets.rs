@@ -31,7 +31,7 @@ impl Site<'_> {
                 if all.len() + files.each.len() > FILES_MAX {
                     return Err(Fault::of(
                         "nrfiles",
-                        format!("a job has at most {FILES_MAX} files with all its clones"),
+                        format!("a job can have at most {FILES_MAX} files, those of all clones included"),
                     ));
                 }
                 all.extend(self.generated(clone, files.each.len()));
@@ -54,20 +54,20 @@ impl Site<'_> {
         }
         let count = self.draft.nrfiles.unwrap_or(1) as usize;
         if count > FILES_MAX {
-            return Err(Fault::of("nrfiles", format!("a job has at most {FILES_MAX} files")));
+            return Err(Fault::of("nrfiles", format!("a job can have at most {FILES_MAX} files")));
         }
         if let Some(list) = &self.draft.filename {
             let names = split_colons(list);
             if names.is_empty() || names.iter().any(|name| name == "-") {
                 return Err(Fault::of(
                     "filename",
-                    "standard input and output are not files to measure: give a path",
+                    "standard input and output cannot be measured: give a path",
                 ));
             }
             if self.draft.nrfiles.is_some() && count != names.len() {
                 return Err(Fault::of(
                     "nrfiles",
-                    format!("is {count}, but filename gives {}: leave nrfiles out", names.len()),
+                    format!("is {count}, but filename lists {}: leave nrfiles out", names.len()),
                 ));
             }
             let each = names.iter().map(|name| self.in_directory(0, name)).collect();
@@ -83,7 +83,7 @@ impl Site<'_> {
         if count > 1 && !format.contains("$filenum") {
             return Err(Fault::of(
                 "filename_format",
-                "without $filenum all files of the job are one: add it, or leave nrfiles out",
+                "without $filenum all files of the job have the same name: add it, or leave nrfiles out",
             ));
         }
         let shared = !format.contains("$jobnum") && self.directories().len() < 2;
@@ -97,22 +97,25 @@ impl Site<'_> {
             Some(name) if !name.is_empty() && !name.contains([':', '/', '@']) => Ok(name.clone()),
             Some(name) => Err(Fault::of(
                 key,
-                format!("{} is refused: it has a sign in it that parts names of images", shown(name)),
+                format!("{} is not supported: it contains a separator of image names", shown(name)),
             )),
-            None => Err(Fault::of(key, "engine rbd needs it")),
+            None => Err(Fault::of(key, "engine rbd requires it")),
         };
         let (pool, image) = (named("pool", &draft.pool)?, named("rbdname", &draft.rbdname)?);
         if let Some(count) = draft.nrfiles.filter(|&count| count > 1) {
             return Err(Fault::of(
                 "nrfiles",
-                format!("is {count}, but a job of engine rbd has one image: a job for each"),
+                format!("is {count}, but a job of engine rbd has one image: use one job per image"),
             ));
         }
         let mut name = format!("rbd:{pool}/{image}");
         for (key, word, value) in [("clientname", "id", &draft.clientname), ("conf", "conf", &draft.conf)] {
             match value {
                 Some(value) if value.contains(':') => {
-                    return Err(Fault::of(key, format!("{} is refused: it has a colon in it", shown(value))));
+                    return Err(Fault::of(
+                        key,
+                        format!("{} is not supported: it contains a colon", shown(value)),
+                    ));
                 }
                 Some(value) if !value.is_empty() => name += &format!(":{word}={value}"),
                 _ => {}
@@ -161,7 +164,7 @@ impl Site<'_> {
             if let Some(path) = missing {
                 return Err(Fault::of(
                     "allow_file_create",
-                    format!("{} does not exist, and 0 forbids to create it", shown(path)),
+                    format!("{} does not exist, and 0 forbids its creation", shown(path)),
                 ));
             }
         }
@@ -170,7 +173,7 @@ impl Site<'_> {
         if draft.verifies() && clones > 1 && files.shared && self.writes() && !apart && !files.is_null {
             return Err(Fault::of(
                 "verify",
-                "clones that write the same file overwrite each other's blocks: give each its own file (leave filename out), or offset_increment",
+                "clones that write the same file overwrite each other's blocks: give each clone its own file (leave filename out), or use offset_increment",
             ));
         }
         Ok(())
@@ -180,7 +183,7 @@ impl Site<'_> {
     fn service(&mut self, files: usize) -> Result<(), Fault> {
         if let Some(open) = self.draft.openfiles.filter(|&open| (open as usize) < files) {
             self.warn(format!(
-                "openfiles={open}: all {files} files are open; fio opens the next one when it is done with another"
+                "openfiles={open} is ignored: all {files} files stay open; fio would close a file before it opens another"
             ));
         }
         let given = self.draft.file_service_type.clone();
@@ -188,8 +191,9 @@ impl Site<'_> {
             Some((word, count)) => (word.to_owned(), Some(count.to_owned())),
             None => (given.unwrap_or_default(), None),
         };
-        let refuse =
-            |why: &str| Err(Fault::of("file_service_type", format!("{} is refused: {why}", shown(&word))));
+        let refuse = |why: &str| {
+            Err(Fault::of("file_service_type", format!("{} is not supported: {why}", shown(&word))))
+        };
         let turn = count.map_or_else(String::new, |count| format!(":{count}"));
         let visit = match (word.as_str(), self.operation.is_random()) {
             // All of their blocks are one range to draw from.
@@ -202,13 +206,13 @@ impl Site<'_> {
                     Ok(())
                 } else {
                     refuse(
-                        "random positions have no end of a file to move on at; nearest: roundrobin:N with N the blocks of a file",
+                        "random positions never reach the end of a file; alternative: roundrobin:N with N the blocks of a file",
                     )
                 };
             }
             ("zipf" | "pareto" | "normal" | "gauss", _) if files < 2 => None,
             ("zipf" | "pareto" | "normal" | "gauss", _) => {
-                return refuse("files are drawn evenly; nearest: random");
+                return refuse("strata selects files uniformly; alternative: random");
             }
             _ => return refuse("use roundrobin, sequential or random"),
         };

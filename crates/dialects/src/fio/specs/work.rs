@@ -21,10 +21,10 @@ impl Site<'_> {
     fn burn(&mut self, time_ns: Option<u64>) -> Result<(), Fault> {
         let draft = self.draft;
         let load = draft.cpuload.filter(|&load| load > 0);
-        let load = load.ok_or_else(|| Fault::of("cpuload", "engine cpuio needs it: 1 to 100 percent"))?;
+        let load = load.ok_or_else(|| Fault::of("cpuload", "engine cpuio requires it: 1 to 100 percent"))?;
         let chunk_us = draft.cpuchunks.unwrap_or(CHUNK_US);
         let time_ns = time_ns.ok_or_else(|| {
-            Fault::of("runtime", "engine cpuio works until its time is over: give runtime, in seconds")
+            Fault::of("runtime", "engine cpuio ends only at its runtime: give runtime, in seconds")
         })?;
         self.set("runtime", "time", &format!("{time_ns}ns"))?;
         self.set("cpuchunks", "cpu-chunk", &format!("{chunk_us}us"))?;
@@ -43,7 +43,7 @@ impl Site<'_> {
         let path = draft
             .program
             .clone()
-            .ok_or_else(|| Fault::of("program", "engine exec needs it: the path of a program"))?;
+            .ok_or_else(|| Fault::of("program", "engine exec requires it: the path of a program"))?;
         self.set("program", "program", &path)?;
         let seconds = time_ns.unwrap_or(0) / 1_000_000_000;
         let name = self.spec.name.clone().unwrap_or_default();

@@ -13,24 +13,32 @@ impl Site<'_> {
             (
                 "rw",
                 access.run > 1 || access.gap_bytes != 0,
-                "zonemode=zbd goes on at write pointers: leave out what follows the colon",
+                "zonemode=zbd continues at write pointers: leave out the part after the colon",
             ),
             (
                 "rw",
                 access.operation.is_pair(),
-                "zonemode=zbd resets what it trims: use trim, write or randwrite",
+                "zonemode=zbd resets the zones that it trims: use trim, write or randwrite",
             ),
             (
                 "percentage_random",
                 draft.percentage_random.is_some(),
-                "zonemode=zbd goes on at write pointers: leave it out",
+                "zonemode=zbd continues at write pointers: leave it out",
             ),
-            ("random_distribution", distribution, "with zonemode=zbd zones are drawn evenly: leave it out"),
-            ("ba", draft.ba.is_some(), "with zonemode=zbd blocks follow write pointers: leave it out"),
+            (
+                "random_distribution",
+                distribution,
+                "with zonemode=zbd, zones are selected uniformly: leave it out",
+            ),
+            (
+                "ba",
+                draft.ba.is_some(),
+                "with zonemode=zbd, write pointers determine the offsets: leave it out",
+            ),
             (
                 "verify",
                 draft.verifies(),
-                "with zonemode=zbd a full zone is written anew from its begin, so blocks are not where they were written; verify with rw=write and zonemode=none on a conventional device",
+                "with zonemode=zbd, full zones are rewritten from their start, so earlier blocks are lost; verify with rw=write and zonemode=none on a conventional device",
             ),
         ];
         if let Some((key, _, message)) = wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong) {

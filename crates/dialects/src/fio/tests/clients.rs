@@ -51,7 +51,7 @@ fn stages_of_all_clients_run_together() {
     let requests: Vec<Vec<usize>> =
         both.clients.iter().map(|client| client.model.jobs.iter().map(|job| job.request).collect()).collect();
     assert_eq!(requests, [vec![0, 3], vec![1], vec![2, 4]]);
-    assert!(both.model.warnings.iter().any(|warning| warning.contains("begin a stage")));
+    assert!(both.model.warnings.iter().any(|warning| warning.contains("start each stage")));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn facts_of_other_machines_are_not_those_of_this_one() {
     let refusal = |line: &str| read(line).map(|_| ()).expect_err(line).to_string();
     let size = refusal("--client=far file.fio");
     assert!(size.contains("size: /data has no size") && size.contains("(client far,1611)"), "{size}");
-    assert!(refusal("--client=far many.fio").contains("$ncpus is of the client's machine"));
+    assert!(refusal("--client=far many.fio").contains("$ncpus depends on the client's machine"));
 }
 
 #[test]
@@ -95,16 +95,16 @@ fn hosts_may_share_a_directory() {
 #[test]
 fn what_fio_would_leave_out_is_refused() {
     for (line, part) in [
-        ("--client=h1", "no job file: give one"),
-        ("--client=h1 a.fio --eta=never b.fio", "b.fio is of no client"),
+        ("--client=h1", "no job file: give one after each --client"),
+        ("--client=h1 a.fio --eta=never b.fio", "b.fio belongs to no client"),
         ("a.fio b.fio --client=h1", "b.fio is the second job file"),
-        ("--client=h1 a.fio --client=h1 b.fio", "h1,1611 stands there twice"),
-        ("--client=h1 a.fio --bs=4k", "--bs: is refused with --client"),
-        ("--client=h1 a.fio --section=x", "no section [x] (client h1,1611)"),
-        ("--client=h1 a.fio --showcmd", "--showcmd: is refused with --client"),
-        ("--client=h1 a.fio --idle-prof=system", "--idle-prof: is refused with --client"),
-        ("--client=h1 a.fio --status-interval=1", "--status-interval: is refused with --client"),
-        ("--client=h1:99 a.fio", "is no address of a host"),
+        ("--client=h1 a.fio --client=h1 b.fio", "h1,1611 is given twice"),
+        ("--client=h1 a.fio --bs=4k", "--bs: is not supported with --client"),
+        ("--client=h1 a.fio --section=x", "section [x] does not exist (client h1,1611)"),
+        ("--client=h1 a.fio --showcmd", "--showcmd: is not supported with --client"),
+        ("--client=h1 a.fio --idle-prof=system", "--idle-prof: is not supported with --client"),
+        ("--client=h1 a.fio --status-interval=1", "--status-interval: is not supported with --client"),
+        ("--client=h1:99 a.fio", "is not a valid host address"),
         ("--client=h1 missing.fio", "missing.fio: cannot be read"),
     ] {
         let message = together(line).map(|_| ()).expect_err(line).to_string();

@@ -50,14 +50,14 @@ fn the_examples_that_ran_are_those_that_can() {
         let (_, rest) = page.split_once(&format!("<!-- {name} -->")).expect("a part");
         rest.split_once(&format!("<!-- end of {name} -->")).expect("the end of a part").0
     };
-    let (read, refused) = part("examples").split_once("are refused:").expect("two tables");
+    let (read, refused) = part("examples").split_once("are rejected:").expect("two tables");
     let names = |text: &str, has: &str| -> Vec<String> {
         let rows = text.lines().filter(|line| line.starts_with("| `") && line.contains(has));
         rows.map(|line| line.split('`').nth(1).unwrap_or("").to_owned()).collect()
     };
     let found = part("examples that ran");
     assert_eq!(names(found, "| ran: "), names(read, ""), "run scripts/fio-examples.py --page");
-    assert_eq!(names(found, "| refused: `"), names(refused, ""), "run scripts/fio-examples.py --page");
+    assert_eq!(names(found, "| rejected: `"), names(refused, ""), "run scripts/fio-examples.py --page");
 }
 
 /// A machine where the devices and files that the examples must find are there and their variables are set.
@@ -123,7 +123,7 @@ fn examples() -> String {
         }
     }
     format!(
-        "{run_count} of {} run:\n\n| file | jobs | warnings |\n|---|---|---|\n{runs}\n{refused_count} are refused:\n\n| file | option | why |\n|---|---|---|\n{refused}",
+        "{run_count} of {} run:\n\n| file | jobs | warnings |\n|---|---|---|\n{runs}\n{refused_count} are rejected:\n\n| file | option | why |\n|---|---|---|\n{refused}",
         names.len()
     )
 }

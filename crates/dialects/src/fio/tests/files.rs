@@ -71,15 +71,12 @@ fn includes_are_read_beside_the_file() {
     );
     machine.texts.insert("jobs/common".to_owned(), "include common\n".to_owned());
     let fault = assembled("jobs/a.fio", &machine).err().expect("refused").to_string();
-    assert_eq!(
-        fault,
-        "job file jobs/common, line 1, section [x], include: more than 16 files within each other"
-    );
+    assert_eq!(fault, "job file jobs/common, line 1, section [x], include: more than 16 nested files");
     machine.texts.insert("jobs/common".to_owned(), "[y]\n".to_owned());
     let fault = assembled("jobs/a.fio", &machine).err().expect("refused").to_string();
     assert_eq!(
         fault,
-        "job file jobs/common, line 1, section [x], an included file has options only, no sections"
+        "job file jobs/common, line 1, section [x], an included file can contain only options, no sections"
     );
 }
 
@@ -113,19 +110,19 @@ fn an_error_names_file_line_section_and_key() {
     let fault = |text: &str| assembled("a.fio", &Machine::with_job(text)).err().expect("refused").to_string();
     assert_eq!(
         fault("[global]\nsize=1m\n\n[x]\nbs=4zz\n"),
-        "job file a.fio, line 5, section [x], bs: \"4zz\": use a whole number with k, m, g, t or p, such as 4k"
+        "job file a.fio, line 5, section [x], bs: \"4zz\": use a whole number with an optional k, m, g, t or p, such as 4k"
     );
     assert_eq!(
         fault("[x]\nsize=1m\nthraed=1\n"),
-        "job file a.fio, line 3, section [x], thraed: there is no such option; the nearest is thread"
+        "job file a.fio, line 3, section [x], thraed: unknown option; the nearest is thread"
     );
     assert_eq!(
         fault("[x]\nsize=1m\nrw=randrw\nba=4k,8k\n"),
-        "job file a.fio, line 4, section [x], ba: different values for reads and writes of one job are refused: they share one; nearest: two jobs at the same time"
+        "job file a.fio, line 4, section [x], ba: different values for reads and writes of one job are not supported; alternative: two jobs at the same time"
     );
     assert_eq!(
         fault("size=1m\n"),
-        "job file a.fio, line 1, \"size=1m\" stands outside of all sections: begin with [global] or [name]"
+        "job file a.fio, line 1, \"size=1m\" is outside of all sections: begin with [global] or [name]"
     );
     assert_eq!(fault("[x\n"), "job file a.fio, line 1, \"[x\" is not a section: use [name]");
     assert_eq!(
@@ -134,14 +131,14 @@ fn an_error_names_file_line_section_and_key() {
     );
     assert_eq!(
         fault("[x]\nrw=read\n"),
-        "job x, size: x.0.0 has no size of its own: fio needs size=, and so does this"
+        "job x, size: x.0.0 has no size yet: give size=, which fio also requires"
     );
     assert_eq!(
         crate::fio::request(&words("a.fio"), &Machine::with_job("[global]\nsize=1m\n"))
             .err()
             .expect("refused")
             .to_string(),
-        "no job: give --name=... with its options, or a job file; --help tells more"
+        "no job: give --name=... with its options, or a job file; see --help"
     );
     let error =
         crate::fio::parse(&words("a.fio"), &Machine::with_job("[x]\nbs=4zz\n")).err().expect("refused");

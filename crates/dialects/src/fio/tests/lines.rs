@@ -204,7 +204,7 @@ fn units_are_fio_s() {
     assert_eq!(bytes("--kb_base=1000 --size=1m"), Some(1_000_000));
     assert_eq!(bytes("--size=1MiB --kb_base=1000"), Some(1 << 20));
     let all = assembled("--name=x --filename=f --size=1MiB", &Machine::default()).expect("read");
-    assert!(all.warnings[0].contains("powers of 1000"), "{:?}", all.warnings);
+    assert!(all.warnings[0].contains("a power of 1000"), "{:?}", all.warnings);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn values_that_fio_takes_and_gets_wrong() {
     refused("--direct=2", &["direct: ", "0 or 1"]);
     refused("--bssplit=4k/60:8k/60", &["bssplit: ", "add up to 100"]);
     refused("--bs=0", &["bs: "]);
-    refused("--size=1k --bs=4k", &["size: ", "less than a block of 4096"]);
+    refused("--size=1k --bs=4k", &["size: ", "less than the block size of 4096"]);
     refused("--rw=sideways", &["rw: ", "randread"]);
     refused("--bs=(4*", &["bs: "]);
     refused("--bs=(4/0)", &["bs: ", "divides by 0"]);
@@ -37,7 +37,7 @@ fn values_that_fio_takes_and_gets_wrong() {
 #[test]
 fn engines_are_refused_by_name() {
     for (engine, nearest) in
-        [("net", "strata net"), ("io_uring_cmd", "io_uring"), ("external:./x.so", "not loaded")]
+        [("net", "strata net"), ("io_uring_cmd", "io_uring"), ("external:./x.so", "cannot be loaded")]
     {
         refused(&format!("--ioengine={engine}"), &["ioengine: engine ", engine, nearest]);
     }
@@ -45,31 +45,34 @@ fn engines_are_refused_by_name() {
 
 #[test]
 fn options_are_refused_by_name_with_the_nearest() {
-    refused("--thinkcycles=2", &["thinkcycles: is refused: ", "nearest: "]);
+    refused("--thinkcycles=2", &["thinkcycles: is not supported: ", "alternative: "]);
     refused("--numa_mem_policy=bind:7", &["numa_mem_policy: there is no NUMA node 7: this machine has 0"]);
-    refused("--num_range=8", &["num_range: is refused: ", "io_uring_cmd"]);
+    refused("--num_range=8", &["num_range: is not supported: ", "io_uring_cmd"]);
     refused("--unified_rw_reporting=all", &["unified_rw_reporting: ", "mixed"]);
     refused("--ss=iops", &["ss: ", "such as iops:10%"]);
     refused("--ss=iops:1% --ss_dur=1", &["steadystate: ", "two intervals or more"]);
-    refused("--latency_target=50ms", &["latency_target: needs latency_window"]);
+    refused("--latency_target=50ms", &["latency_target: requires latency_window"]);
     refused("--ignore_error=EWHAT", &["ignore_error: ", "such as EIO"]);
     refused("--prio=9", &["prio: level 9: use 0"]);
     refused("--prioclass=4", &["prio: class 4: use 1"]);
-    refused("--cmdprio_percentage=10", &["cmdprio_percentage: ", "ioengine=libaio and io_uring"]);
-    refused("--force_async=2", &["force_async: is refused with ioengine=psync; nearest: ioengine=io_uring"]);
+    refused("--cmdprio_percentage=10", &["cmdprio_percentage: ", "ioengine=libaio or io_uring"]);
+    refused(
+        "--force_async=2",
+        &["force_async: is not supported with ioengine=psync; alternative: ioengine=io_uring"],
+    );
     refused("--log_window_value=least", &["log_window_value: \"least\": use one of avg", "both"]);
-    refused("--log_issue_time=1", &["log_issue_time: goes with write_lat_log and log_offset=1"]);
+    refused("--log_issue_time=1", &["log_issue_time: requires write_lat_log and log_offset=1"]);
     refused("--random_generator=x", &["random_generator: \"x\": use one of tausworthe"]);
     refused("--nice=30", &["nice: ", "-20 to 19"]);
     refused("--iodeph=4", &["--iodeph: ", "the nearest is --iodepth"]);
-    refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: there is no such option"]);
-    refused("--client=host", &["--name: is refused with --client: ", "job file"]);
-    refused("--server", &["--server: is refused: ", "strata service"]);
+    refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: unknown option"]);
+    refused("--client=host", &["--name: is not supported with --client: ", "job file"]);
+    refused("--server", &["--server: is not supported: ", "strata service"]);
     refused("--status-interval=x", &["--status-interval: \"x\": use a time such as 10s"]);
     refused("--append-terse", &["--append-terse", "normal,terse"]);
     refused("--output-format=xml", &["--output-format: ", "json+"]);
     refused("--terse-version=2", &["3, 4 or 5"]);
-    refused("--section=nope", &["--section: there is no section [nope]"]);
+    refused("--section=nope", &["--section: section [nope] does not exist"]);
     refused("--section=global", &["section"]);
     refused("--direct --rw=read", &["--direct: needs a value"]);
     refused("--rw", &["--rw: needs a value"]);
@@ -79,50 +82,56 @@ fn options_are_refused_by_name_with_the_nearest() {
 fn what_cannot_be_the_same_is_refused() {
     refused(
         "--rw=randread --file_service_type=sequential --filename=a:b",
-        &["file_service_type: sequential is refused"],
+        &["file_service_type: sequential is not supported"],
     );
     refused("--rw=read --zonesize=8k", &["zonesize: ", "zonemode=strided"]);
     refused("--zonemode=strided", &["zonemode: ", "zonesize"]);
-    refused("--rw=write --zonemode=zbd --verify=md5", &["verify: ", "written anew"]);
+    refused("--rw=write --zonemode=zbd --verify=md5", &["verify: ", "rewritten"]);
     refused("--rw=randread:4 --zonemode=zbd", &["rw: ", "write pointers"]);
     refused(
         "--rw=randread --zonemode=zbd --random_distribution=zipf:1.2",
-        &["random_distribution: ", "evenly"],
+        &["random_distribution: ", "uniformly"],
     );
-    refused("--rw=write --zonemode=zbd --write_zone_remainder=1", &["write_zone_remainder: ", "finished"]);
+    refused("--rw=write --zonemode=zbd --write_zone_remainder=1", &["write_zone_remainder: ", "finishes"]);
     refused("--rw=write --zonemode=zbd --zone_reset_threshold=2", &["zone_reset_threshold", "0 to 1"]);
     refused("--rw=randread:4 --percentage_random=50", &["percentage_random: "]);
     refused("--rw=randrw --bs=4k,8k --bs_is_seq_rand=1 --percentage_random=50", &["bs_is_seq_rand: "]);
     refused("--rwmixread=50.x", &["rwmixread: ", "0 to 100"]);
-    refused("--rw=randread --random_distribution=zoned_abs:60/10", &["zoned_abs is refused"]);
+    refused("--rw=randread --random_distribution=zoned_abs:60/10", &["zoned_abs is not supported"]);
     refused("--rw=randread --random_distribution=zipf:1.2:0.5", &["the centre"]);
     refused("--startdelay=1-5", &["startdelay: "]);
     refused("--filesize=1k-2k", &["filesize: "]);
-    refused("--ioengine=libaio --iodepth=8 --iodepth_low=4", &["iodepth_low: 4 is refused"]);
+    refused("--ioengine=libaio --iodepth=8 --iodepth_low=4", &["iodepth_low: 4 is not supported"]);
     refused(
         "--ioengine=libaio --iodepth=8 --iodepth_batch_complete_min=4 --iodepth_batch_complete_max=2",
         &["iodepth_batch_complete_max", "use 4 or more"],
     );
-    refused("--fixedbufs", &["fixedbufs: is refused with ioengine=psync; nearest: ioengine=io_uring"]);
+    refused(
+        "--fixedbufs",
+        &["fixedbufs: is not supported with ioengine=psync; alternative: ioengine=io_uring"],
+    );
     refused("--rw=write --fsync=1 --fdatasync=1", &["fdatasync: "]);
     refused("--rw=randrw --create_on_open=1", &["create_on_open: "]);
-    refused("--rw=randrw --rate=1m,2m", &["rate: ", "proportion"]);
+    refused("--rw=randrw --rate=1m,2m", &["rate: ", "ratio"]);
     refused("--rate=1m --rate_iops=10", &["rate_iops: "]);
     refused("--verify=md5 --verify_pattern=0xzz", &["verify_pattern: ", "%o, or a file in single quotes"]);
-    refused("--rw=write --buffer_pattern=0x01%o", &["buffer_pattern: %o is refused"]);
+    refused("--rw=write --buffer_pattern=0x01%o", &["buffer_pattern: %o is not supported"]);
     refused("--rw=write --verify=md5 --verify_backlog=x", &["verify_backlog: ", "a whole number"]);
     refused("--verify_policy=issued", &["verify_policy: ", "one of completed, fsynced"]);
     refused("--rw=randwrite --verify=md5 --numjobs=2", &["verify: clones that write the same file"]);
-    refused("--rw=write --verify=md5 --buffer_pattern=0xff", &["buffer_pattern: is refused with verify"]);
+    refused(
+        "--rw=write --verify=md5 --buffer_pattern=0xff",
+        &["buffer_pattern: is not supported with verify"],
+    );
     refused("--rw=write --buffer_pattern='file'", &["buffer_pattern: file: "]);
     refused("--rw=randrw --ba=4k,8k", &["ba: different values"]);
     refused(
         "--exitall --name=y --size=1m --new_group --name=z --size=1m",
-        &["exit_what", "nearest: exit_what=stonewall"],
+        &["exit_what", "alternative: exit_what=stonewall"],
     );
     refused("--unlink=1 --name=y --size=1m", &["unlink: differs"]);
     refused("--randseed=3 --name=y --size=1m", &["randseed: differs"]);
-    refused("--numjobs=5000", &["numjobs: a run has at most 4096 jobs"]);
+    refused("--numjobs=5000", &["numjobs: a run can have at most 4096 jobs"]);
     refused("--destroy-data", &["--destroy-data: is an option of strata", "strata as --destroy-data fio"]);
     refused("--allow_file_create=0", &["allow_file_create: f does not exist"]);
     refused("--filename=-", &["filename: standard input"]);
@@ -135,7 +144,7 @@ fn every_refused_option_is_refused_by_its_own_name() {
     for option in OPTIONS {
         let Fate::Refused { unless, .. } = &option.fate else { continue };
         for name in [option.name].iter().chain(option.aliases) {
-            refused(&format!("--{name}=77777"), &[&format!("{name}: is refused: "), "; nearest: "]);
+            refused(&format!("--{name}=77777"), &[&format!("{name}: is not supported: "), "; alternative: "]);
         }
         for value in *unless {
             let line = format!("--parse-only --name=x --filename=f --size=1g --{}={value}", option.name);
@@ -170,10 +179,10 @@ fn a_bare_option_in_a_job_file_is_1_where_it_can_be() {
 fn images_are_named_whole_and_must_be_reached() {
     let engine = "--ioengine=rbd --rw=read";
     for (more, words) in [
-        ("--rbdname=i", &["pool: ", "needs it"][..]),
-        ("--pool=p", &["rbdname: ", "needs it"]),
-        ("--pool=p --rbdname=a/b", &["rbdname: ", "parts names"]),
-        ("--pool=p --rbdname=i --nrfiles=2", &["nrfiles: ", "a job for each"]),
+        ("--rbdname=i", &["pool: ", "requires it"][..]),
+        ("--pool=p", &["rbdname: ", "requires it"]),
+        ("--pool=p --rbdname=a/b", &["rbdname: ", "separator of image names"]),
+        ("--pool=p --rbdname=i --nrfiles=2", &["nrfiles: ", "one job per image"]),
         ("--pool=p --rbdname=i --conf=a:b", &["conf: ", "colon"]),
         ("--pool=p --rbdname=absent", &["rbdname: ", "no such image"]),
         ("--pool=p --rbdname=i --clustername=other", &["clustername: "]),

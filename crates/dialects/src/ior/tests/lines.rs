@@ -171,7 +171,7 @@ fn refusals_say_what_would_be_taken() {
         ("-O stoneWallingWearOut=1", "give -D SECONDS too"),
         ("-O stoneWallingStatusFile=f", "give -k too"),
         ("-k -w -O stoneWallingStatusFile=f", "stoneWallingWearOut=1 too"),
-        ("-k -r -O stoneWallingStatusFile=f", "write first, with the same"),
+        ("-k -r -O stoneWallingStatusFile=f", "run a write first with the same"),
         ("-u", "give -F too"),
         ("-u -F -o a@b", "give one path"),
         ("-o a@@b", "a path is empty"),
