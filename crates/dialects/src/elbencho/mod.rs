@@ -239,7 +239,7 @@ fn refuse_netbench(words: &Words) -> Result<(), Error> {
         &["servers", "serversfile", "clients", "clientsfile", "respsize", "sendbuf", "recvbuf", "netdevs"];
     match OF_NETBENCH.iter().find(|option| words.has(option)) {
         Some(option) => {
-            TABLE.refuse(format!("--{option} goes with --netbench"), "give --netbench too, or leave it out")
+            TABLE.refuse(format!("--{option} requires --netbench"), "add --netbench, or leave it out")
         }
         None => Ok(()),
     }

@@ -82,7 +82,7 @@ fn what_hosts_cannot_do_is_refused() {
             "-w -r --hosts a,b --rotatehosts 1 --verify 1 --verifydirect -n 1 -N 1 -s 4k /elsewhere/tree/",
             "--verifydirect in",
         ),
-        ("-r --hosts a --rankoffset 1 /data/file", "ranks begin at 0"),
+        ("-r --hosts a --rankoffset 1 /data/file", "ranks always begin at 0"),
         ("-r --hosts a --strided /data/file", "--strided with --hosts"),
         ("-w --hosts a --trunc -s 1m /data/new", "--trunc and --trunctosize with --hosts"),
         ("-r --hosts a --dryrun /data/file", "--dryrun with --hosts"),

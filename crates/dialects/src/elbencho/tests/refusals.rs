@@ -94,7 +94,7 @@ fn paths_that_cannot_be_measured_are_refused() {
         ("-r -s 2g /data/file", "less than the size"),
         ("-w -s 200g /dev/nvme0n1", "less than the size"),
         ("-r /data/file /data/file", "given twice"),
-        ("-r hdfs://node/dir", "not measured in this version"),
+        ("-r hdfs://node/dir", "this version does not support HDFS"),
         ("-r s3://bucket", "no server of S3"),
         ("-w -s 1g f[1-2-3]", "no list of numbers"),
         ("-w -s 1g f[,]", "no list of numbers"),
@@ -122,7 +122,7 @@ fn configuration_files_are_checked_line_by_line() {
         refused("threads=2\ntreads=3\n"),
         "elbencho: \"--treads\" is not an option (path=\"/c\", line=2); the nearest is --threads"
     );
-    assert!(refused("s3chksumalgo=x").contains("of S3 only objects"));
+    assert!(refused("s3chksumalgo=x").contains("write, read, stat, list and delete of S3 objects"));
     assert!(refused("lat=maybe").contains("write true or false"));
     assert!(refused("lat").contains("is not OPTION=VALUE"));
     assert!(refused("configfile=x").contains("for the command line"));
