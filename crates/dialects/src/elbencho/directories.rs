@@ -136,7 +136,7 @@ pub(crate) fn is_meant(words: &Words, world: &dyn World) -> bool {
 pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
     match words.given.iter().map(|given| given.flag).find(|flag| OF_DIRECTORIES.contains(&flag.long)) {
         Some(flag) => TABLE.refuse(
-            format!("{} is for directories", flag.typed()),
+            format!("{} applies only to directories", flag.typed()),
             "give a directory, or --s3endpoints and a bucket, or leave it out",
         ),
         None => Ok(()),

@@ -116,7 +116,7 @@ fn kind_of(path: &str, facts: PathFacts, is_elsewhere: bool) -> Result<Kind, Err
         PathFacts::File { .. } | PathFacts::CharacterDevice => Ok(Kind::File),
         PathFacts::Missing if path.starts_with("/dev/") && is_elsewhere => Ok(Kind::BlockDevice),
         PathFacts::Missing if path.starts_with("/dev/") => TABLE.refuse(
-            format!("{} does not exist, and strata does not create files in /dev", quoted(path)),
+            format!("{} does not exist, and no file is created in /dev", quoted(path)),
             "check its name",
         ),
         PathFacts::Missing => Ok(Kind::File),

@@ -64,18 +64,18 @@ fn paths_that_are_not_here_are_on_the_hosts() {
 #[test]
 fn what_hosts_cannot_do_is_refused() {
     for (line, expected) in [
-        ("-r --hosts a /elsewhere/file", "no size that is known here"),
-        ("-r --hosts a /dev/nvme0n1", "no size that is known here"),
+        ("-r --hosts a /elsewhere/file", "the size of \"/elsewhere/file\" is unknown"),
+        ("-r --hosts a /dev/nvme0n1", "the size of \"/dev/nvme0n1\" is unknown"),
         ("-r --hosts a,a /data/file", "given twice"),
         ("-r --hosts , /data/file", "names no host"),
         ("-r --hosts a,b --numhosts 3 /data/file", "more than the 2 hosts"),
-        ("-r --numhosts 3 /data/file", "no host is named"),
-        ("-r --nosvcshare /data/file", "no host is named"),
-        ("-r --svcpwfile secret /data/file", "no host is named"),
-        ("-r --foreground --hosts a /data/file", "goes with --service"),
-        ("-r --rotatehosts 1 /data/file", "no host is named"),
+        ("-r --numhosts 3 /data/file", "requires services, but no host is given"),
+        ("-r --nosvcshare /data/file", "requires services, but no host is given"),
+        ("-r --svcpwfile secret /data/file", "requires services, but no host is given"),
+        ("-r --foreground --hosts a /data/file", "requires --service"),
+        ("-r --rotatehosts 1 /data/file", "requires services, but no host is given"),
         ("-w -r --hosts a,b --rotatehosts x /data/file", "rotatehosts"),
-        ("-w -r --hosts a,b --rotatehosts 1 --nosvcshare /data/file", "none sees what another wrote"),
+        ("-w -r --hosts a,b --rotatehosts 1 --nosvcshare /data/file", "cannot read data of other hosts"),
         ("-w -r --hosts a,b --rotatehosts 1 -i 2 /data/file", "between iterations"),
         ("-w -r --hosts a,b --rotatehosts 1 --sync -n 1 -N 1 /elsewhere/tree/", "--sync in directories"),
         (
@@ -86,13 +86,13 @@ fn what_hosts_cannot_do_is_refused() {
         ("-r --hosts a --strided /data/file", "--strided with --hosts"),
         ("-w --hosts a --trunc -s 1m /data/new", "--trunc and --trunctosize with --hosts"),
         ("-r --hosts a --dryrun /data/file", "--dryrun with --hosts"),
-        ("-r --hosts a --cores all /data/file", "processors of its own"),
+        ("-r --hosts a --cores all /data/file", "each host has different CPUs"),
         ("-r --hosts a --treefile list /data", "--treefile with --hosts"),
-        ("--service --hosts a", "takes its work"),
-        ("--netbench --servers a --clients b -s 1g --hosts c", "--hosts does not go with --netbench"),
+        ("--service --hosts a", "takes paths and phases only from the client"),
+        ("--netbench --servers a --clients b -s 1g --hosts c", "--hosts cannot be combined with --netbench"),
         (
             "--s3endpoints http://s:1 --s3key k --s3secret x -w -s 1k -b 1k --nosvcshare --hosts a s3://bucket",
-            "a bucket is the same for all hosts",
+            "all hosts always share a bucket",
         ),
     ] {
         let refusal = refusal(line);
