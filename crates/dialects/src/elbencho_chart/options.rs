@@ -105,7 +105,7 @@ pub(super) enum Parsed {
 }
 
 fn bad(option: &str, value: &str, accepted: &str) -> Error {
-    Error::usage(NAME, format!("{option} {}: {accepted} is accepted", value.escape_debug()))
+    Error::usage(NAME, format!("{option} {}: expected {accepted}", value.escape_debug()))
 }
 
 /// Reads the words.
@@ -131,7 +131,7 @@ pub(super) fn parse(words: &[String]) -> Result<Parsed, Error> {
                     return Err(Error::usage(
                         NAME,
                         format!(
-                            "nothing is accepted after the CSV file, but here is {}",
+                            "unexpected word after the CSV file: {}",
                             after.escape_debug()
                         ),
                     )
@@ -167,11 +167,11 @@ fn refuse(option: &str) -> Result<(), Error> {
         "--Ytitle",
     ];
     match option {
-        "--excel" => Err(Error::usage(NAME, "--excel is not supported: no Excel files are written")
+        "--excel" => Err(Error::usage(NAME, "--excel is not supported: strata does not write Excel files")
             .remedy("write an image with --imgfile chart.svg, or open the CSV file itself in Excel")),
         "--terminaltype" => Err(Error::usage(
             NAME,
-            "--terminaltype is not supported: gnuplot is not used, and no window is opened",
+            "--terminaltype is not supported: strata does not use gnuplot and opens no window",
         )
         .remedy("write an image with --imgfile chart.svg")),
         _ if TAKEN.contains(&option) => Ok(()),
@@ -214,7 +214,7 @@ impl Options {
 
     fn check(&self) -> Result<(), Error> {
         if self.csv.is_empty() {
-            return Err(Error::usage(NAME, "no CSV file is named").remedy("see -h"));
+            return Err(Error::usage(NAME, "no CSV file is given").remedy("see -h"));
         }
         if self.list_columns || self.list_operations {
             return Ok(());
@@ -234,11 +234,11 @@ impl Options {
                 NAME,
                 format!("--linecolors has {} colours for {graphs} graphs", self.colours.len()),
             )
-            .remedy("give one colour a graph"));
+            .remedy("give one colour per graph"));
         }
         if self.right.is_empty() && !self.right_title.is_empty() {
             return Err(
-                Error::usage(NAME, "--Ytitle: there is no right y axis").remedy("name its column with -Y")
+                Error::usage(NAME, "--Ytitle: the chart has no right y axis").remedy("give a column for it with -Y")
             );
         }
         Ok(())
@@ -252,7 +252,7 @@ fn number(option: &str, value: &str, low: f64, high: f64) -> Result<f64, Error> 
 
 fn number_of_sides(option: &str, value: &str) -> Result<u8, Error> {
     let found = value.parse().ok().filter(|number: &u8| *number <= 15);
-    found.ok_or_else(|| bad(option, value, "0 to 15, a sum of 1 bottom, 2 left, 4 top and 8 right,"))
+    found.ok_or_else(|| bad(option, value, "0 to 15, a sum of 1 bottom, 2 left, 4 top and 8 right"))
 }
 
 fn image(path: &str) -> Result<String, Error> {
@@ -260,8 +260,8 @@ fn image(path: &str) -> Result<String, Error> {
     match extension {
         Some("svg" | "png") => Ok(path.to_owned()),
         Some("pdf") => {
-            Err(Error::usage(NAME, format!("--imgfile {}: PDF is not written", path.escape_debug()))
-                .remedy("name an .svg file, and convert it with rsvg-convert -f pdf"))
+            Err(Error::usage(NAME, format!("--imgfile {}: strata does not write PDF", path.escape_debug()))
+                .remedy("give an .svg file and convert it with rsvg-convert -f pdf"))
         }
         _ => Err(bad("--imgfile", path, "a name that ends in .svg or .png")),
     }
@@ -304,7 +304,7 @@ fn legend(value: &str) -> Result<Legend, Error> {
             "off" => is_off = true,
             "outside" => {}
             "inside" => {
-                return Err(Error::usage(NAME, "--keypos inside: names of graphs always stand outside of the data, where they hide nothing")
+                return Err(Error::usage(NAME, "--keypos inside: graph names are always placed outside the data, so that they hide no data")
                     .remedy("leave the word out"));
             }
             _ => {

@@ -239,7 +239,7 @@ fn a_full_store_fails_its_test() {
 fn questions_need_somebody_to_answer_them() {
     let ended = Scratch::new().run("as daos_perf --target null: -w -R U");
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("-w/--wait asks on a terminal"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("-w/--wait requires a terminal"), "{}", ended.stderr);
 }
 
 #[test]
