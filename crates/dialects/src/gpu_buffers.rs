@@ -26,8 +26,8 @@ impl GpuBuffers {
             ("allocateBufferOnGPU", "0" | "3") => self.is_on_device = value == "3",
             ("allocateBufferOnGPU", "1" | "2") => {
                 return table.refuse(
-                    format!("{long}={value}: managed memory is moved by page faults, which is another load"),
-                    "use 3, memory of the device",
+                    format!("{long}={value}: managed memory is not supported, because page faults move it"),
+                    "use 3 for device memory",
                 );
             }
             ("GPUid", "-1") => self.device = None,
@@ -37,8 +37,8 @@ impl GpuBuffers {
                     Some(number) => self.device = Some(number),
                     None => {
                         return table.refuse(
-                            format!("{long}={value} is no number of a device"),
-                            "give 0 to 255, or -1 for all in turn",
+                            format!("{long}={value} is not a device number"),
+                            "give 0 to 255, or -1 to use all devices in turn",
                         );
                     }
                 }
@@ -47,7 +47,7 @@ impl GpuBuffers {
             ("GPUDirect" | "gpuDirect", "0") => self.is_direct = false,
             ("allocateBufferOnGPU" | "GPUDirect" | "gpuDirect", _) => {
                 let accepted = if long == "allocateBufferOnGPU" { "give 0 or 3" } else { "give 0 or 1" };
-                return table.refuse(format!("{long}={value} is not a value of it"), accepted);
+                return table.refuse(format!("{long}={value} is not supported"), accepted);
             }
             _ => return Ok(false),
         }

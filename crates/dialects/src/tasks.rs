@@ -21,7 +21,7 @@ pub(crate) fn refuse_ranks(table: &Table, world: &dyn World, instead: &str) -> R
     let started = SIZES.iter().find_map(|name| world.variable(name)?.parse::<u64>().ok());
     match started.filter(|&tasks| tasks > 1) {
         Some(tasks) => table.refuse(
-            format!("this is one of {tasks} processes of an MPI job, and tasks are threads of one process"),
+            format!("this is one of {tasks} processes of an MPI job, but tasks are threads of one process"),
             format!("start it without mpirun and give {instead} {tasks}"),
         ),
         None => Ok(()),
@@ -51,7 +51,7 @@ pub(crate) fn paths(table: &Table, option: &str, text: &str) -> Result<Vec<Strin
     if paths.iter().any(String::is_empty) {
         return table.refuse(
             format!("{option} {}: a path is empty", quoted(text)),
-            "give a path, or paths parted by @",
+            "give a path, or several paths separated by @",
         );
     }
     Ok(paths)
@@ -65,13 +65,13 @@ pub(crate) fn status(table: &Table, option: &str, path: &str, world: &dyn World)
     let text = world.read(path).map_err(|error| {
         Error::system(table.tool, "cannot read the stonewall status file", error)
             .with("path", quoted(path))
-            .remedy(format!("write first, with the same {option}"))
+            .remedy(format!("run a write first with the same {option}"))
     })?;
     match text.trim().parse::<u64>() {
         Ok(count) if count > 0 => Ok(count),
         _ => table.refuse(
-            format!("{option}: {} holds no number above 0", quoted(path)),
-            format!("write first, with the same {option}"),
+            format!("{option}: {} does not contain a number above 0", quoted(path)),
+            format!("run a write first with the same {option}"),
         ),
     }
 }

@@ -235,7 +235,7 @@ impl Table {
                 let names: Vec<String> =
                     begun.iter().take(4).map(|flag| format!("--{}", flag.long)).collect();
                 self.refuse(
-                    format!("{} is the beginning of several options", quoted(&format!("--{name}"))),
+                    format!("{} is ambiguous", quoted(&format!("--{name}"))),
                     format!("use one of {}", names.join(", ")),
                 )
             }
@@ -246,7 +246,7 @@ impl Table {
         let name = word.trim_start_matches('-');
         let remedy = match units::nearest(name, self.flags.iter().map(|flag| flag.long)) {
             Some(long) => format!("the nearest is --{long}"),
-            None => format!("see `strata as {} --help` for those there are", self.tool),
+            None => format!("see `strata as {} --help` for the list of options", self.tool),
         };
         self.error(format!("{} is not an option", quoted(word)), remedy)
     }
@@ -311,8 +311,8 @@ impl Table {
             "0" | "false" | "no" | "off" if self.switch_values => false,
             _ => {
                 return self.refuse(
-                    format!("{} is a switch and takes no value {}", flag.typed(), quoted(value)),
-                    format!("give --{} alone", flag.long),
+                    format!("{} is a switch and does not take the value {}", flag.typed(), quoted(value)),
+                    format!("give --{} without a value", flag.long),
                 );
             }
         };

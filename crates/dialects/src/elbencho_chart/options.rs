@@ -10,34 +10,34 @@ const SIDE_PIXELS: std::ops::RangeInclusive<u32> = 64..=8192;
 
 /// Shown for `-h`.
 pub(super) const HELP: &str = "\
-elbencho-chart: a line or bar chart of an elbencho CSV file.
+elbencho-chart: draws a line or bar chart of an elbencho CSV file.
 
-Usage: elbencho-chart [OPTIONS] CSVFILE      (- is standard input)
+Usage: elbencho-chart [OPTIONS] CSVFILE      (- reads standard input)
 
   -c                 list the columns of the CSV file
   -o                 list the operations of the CSV file
-  -x COL             column for the names along the x axis; several are joined with @
-  -y COL[:OP]        column for a graph on the left y axis, of the lines with operation OP; several give several graphs
-  -Y COL[:OP]        as -y, on the right y axis
-  --imgfile PATH     image to write, .svg or .png [default: CSVFILE's name with .svg, in this directory]
+  -x COL             column for the names on the x axis; several columns are joined with @
+  -y COL[:OP]        column for a graph on the left y axis, from the lines with operation OP; repeatable
+  -Y COL[:OP]        like -y, on the right y axis
+  --imgfile PATH     image to write, .svg or .png [default: name of CSVFILE with .svg, in this directory]
   --bars             bars instead of lines
   --chartsize W,H    width and height in pixels [default: 960,440]
-  --fontsize NUM     size of the writing in pixels [default: 13]
-  --imgbg RGB        colour of the background, such as \"#ffffff\" [default: transparent]
-  --keypos STRING    where the names of the graphs stand, always outside of the data: words of top, bottom, left, right,
+  --fontsize NUM     text size in pixels [default: 13]
+  --imgbg RGB        background colour, such as \"#ffffff\" [default: transparent]
+  --keypos STRING    position of the graph names, always outside the data: words of top, bottom, left, right,
                      center, outside, off [default: top center]
-  --linecolors LIST  colours of the graphs, such as \"#0072b2 #d55e00\" [default: colours that everybody can tell apart]
+  --linecolors LIST  colours of the graphs, such as \"#0072b2 #d55e00\" [default: a colour-blind safe palette]
   --linewidth NUM    width of lines [default: 3]
-  --pointsize NUM    size of dots relative to the writing [default: 0.5]
+  --pointsize NUM    size of dots relative to the text [default: 0.5]
   --pointbox NUM     gap between a dot and its line, relative to the dot [default: 1]
-  --borderflags NUM  lines around the data, added up: 1 bottom, 2 left, 4 top, 8 right [default: 15]
+  --borderflags NUM  lines around the data, as a sum: 1 bottom, 2 left, 4 top, 8 right [default: 15]
   --title STRING     headline
-  --xrot NUM         degrees by which the names along the x axis are turned, -90 to 90 [default: 0]
+  --xrot NUM         rotation of the names on the x axis in degrees, -90 to 90 [default: 0]
   --xtitle, --ytitle, --Ytitle STRING
-                     titles of the x axis, the left and the right y axis
-  -h, --help         this text
+                     titles of the x axis, the left y axis and the right y axis
+  -h, --help         show this help
 
-Refused: --excel (write an image), --terminaltype (nothing is shown by gnuplot), --imgfile with .pdf.
+Not supported: --excel (write an image), --terminaltype (gnuplot is not used), --imgfile with .pdf.
 ";
 
 /// Options of the command line.

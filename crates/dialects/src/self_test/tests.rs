@@ -144,7 +144,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("-i 0", "max-inflight-rpcs"),
         ("-a 256", "align"),
         ("--unknown", "is not an option"),
-        ("--m 0:0", "beginning of several options"),
+        ("--m 0:0", "\"--m\" is ambiguous"),
         ("-s (0 0) (1 1)", "quote the message sizes"),
         ("-p", "has no value"),
     ] {

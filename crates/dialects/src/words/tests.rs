@@ -46,7 +46,7 @@ fn switches_can_be_turned_off() {
     assert_eq!(words.turned_off, ["write"]);
     assert_eq!(
         split(&["--write=maybe"]).unwrap_err(),
-        "tool: -w/--write is a switch and takes no value \"maybe\"; give --write alone"
+        "tool: -w/--write is a switch and does not take the value \"maybe\"; give --write without a value"
     );
 }
 
@@ -59,13 +59,13 @@ fn refusals_name_the_option_and_the_nearest() {
     );
     assert_eq!(
         split(&["--xyzzyxyzzy"]).unwrap_err(),
-        "tool: \"--xyzzyxyzzy\" is not an option; see `strata as tool --help` for those there are"
+        "tool: \"--xyzzyxyzzy\" is not an option; see `strata as tool --help` for the list of options"
     );
     assert_eq!(split(&["-wq"]).unwrap_err().split(';').next(), Some("tool: \"-q\" is not an option"));
     assert_eq!(split(&["-t"]).unwrap_err(), "tool: -t/--threads has no value; give it N");
     assert_eq!(
         split(&["--ran"]).unwrap_err(),
-        "tool: \"--ran\" is the beginning of several options; use one of --rand, --randamount"
+        "tool: \"--ran\" is ambiguous; use one of --rand, --randamount"
     );
     assert!(split(&["--=x"]).is_err() && split(&["--\n"]).unwrap_err().lines().count() == 1);
 }

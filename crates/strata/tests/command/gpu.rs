@@ -421,8 +421,8 @@ fn lines_of_ior_and_mdtest_run() {
         assert!(paths.len() >= 2 && paths.iter().all(|path| *path == memory), "{line}: {paths:?}");
     }
     for (line, wanted) in [
-        ("as ior -w -O allocateBufferOnGPU=1 -o f", "use 3, memory of the device"),
-        ("as ior -w -O GPUid=x -o f", "-1 for all in turn"),
+        ("as ior -w -O allocateBufferOnGPU=1 -o f", "use 3 for device memory"),
+        ("as ior -w -O GPUid=x -o f", "-1 to use all devices in turn"),
         ("as mdtest -n 1 --allocateBufferOnGPU 7 -d m", "give 0 or 3"),
     ] {
         let ended = run(&scratch, line, "");

@@ -275,7 +275,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /dev/shm --checksum md5 -R U", "crc32"),
         ("vos_perf -D /dev/shm --text-of 2.6 -R U", "give 2.8 or 2.0"),
         ("vos_perf -D /dev/shm -C 1 -R U", "\"-C\" is not an option"),
-        ("vos_perf -D /dev/shm --pool_ 1 -R U", "beginning of several options"),
+        ("vos_perf -D /dev/shm --pool_ 1 -R U", "\"--pool_\" is ambiguous"),
         (
             "daos_perf --target engine://h:1/p -R I",
             "use one of U (UPDATE), F (FETCH), V (VERIFY), O (OIT), P (PUNCH)",

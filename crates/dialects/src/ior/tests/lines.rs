@@ -171,7 +171,7 @@ fn refusals_say_what_would_be_taken() {
         ("-O stoneWallingWearOut=1", "add -D SECONDS"),
         ("-O stoneWallingStatusFile=f", "add -k"),
         ("-k -w -O stoneWallingStatusFile=f", "add -D SECONDS and -O stoneWallingWearOut=1"),
-        ("-k -r -O stoneWallingStatusFile=f", "write first, with the same"),
+        ("-k -r -O stoneWallingStatusFile=f", "run a write first with the same"),
         ("-u", "add -F"),
         ("-u -F -o a@b", "give one path"),
         ("-o a@@b", "a path is empty"),

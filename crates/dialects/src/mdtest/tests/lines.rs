@@ -157,7 +157,7 @@ fn refusals_say_what_would_be_taken() {
         ("-n 10 -w 5 -e 6", "of at most -w"),
         ("-n 10 -E -X -w 9 -e 6", "the same -e as -w"),
         ("-n 10 -C -i 2", "add -r"),
-        ("-n 10 -T -F -x f", "write first, with the same -x"),
+        ("-n 10 -T -F -x f", "run a write first with the same -x"),
         ("-n 10 -l 3", "at most --tasks"),
         ("-n 10 -B 1", "leave it out"),
         ("-n 10 -S", "strata fs --shape shared"),
