@@ -40,14 +40,14 @@ const ELBENCHO: Remedies = &[
     ("memory_target", "choose a path on a drive (`df -T` shows file systems)"),
     ("page_cache", "read with --direct, or with --sync --dropcache and without --infloop"),
     ("unwritten_range", "write all of it once (-w, same -s) before reading it"),
-    ("buffered_writes", "write with --direct, or more than memory holds (-s) with --sync"),
-    ("compressible_content", "write with --blockvarpct 100, unless your data are like this"),
+    ("buffered_writes", "write with --direct, or write more than fits in memory (-s) with --sync"),
+    ("compressible_content", "write with --blockvarpct 100, unless your data is similar"),
     ("client_saturated", "raise -t or -b, or bind the threads (--cores); write with --blockvarpct 0"),
     ("kernel_workers", "use --direct, or --iodepth 1 with more -t"),
-    ("all_processors_busy", "lower -t below the processors; if the load needs more, use a larger machine"),
+    ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use a larger machine"),
     (
         "arrivals_unserved",
-        "lower --limitread or --limitwrite, or raise -t or --iodepth; latencies are those of an overloaded target",
+        "lower --limitread or --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
     ),
 ];
 
@@ -57,9 +57,9 @@ const ELBENCHO_FILES: Remedies = &[
     ("not_steady", "run longer: more directories (-n) or files (-N)"),
     ("memory_target", "choose a directory on a drive (`df -T` shows file systems)"),
     ("page_cache", "read with --direct, or with --dropcache"),
-    ("not_durable", "write with --direct, or add --sync: its phase SYNC shows how long the rest takes"),
+    ("not_durable", "write with --direct, or add --sync: its phase SYNC shows the time that the rest takes"),
     ("client_saturated", "raise -t, or bind the threads (--cores); write with --blockvarpct 0"),
-    ("all_processors_busy", "lower -t below the processors; if the load needs more, use a larger machine"),
+    ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use a larger machine"),
 ];
 
 /// Remedies in the options of elbencho's netbench.
@@ -69,10 +69,10 @@ const NETBENCH: Remedies = &[
     ("cpu_bound", "raise -t or -b, or bind the threads (--cores)"),
     ("remote_numa", "bind the clients to the interface's node (--zones), or name other devices (--netdevs)"),
     ("uneven_endpoints", "look at that server; test it alone (--servers)"),
-    ("all_processors_busy", "lower -t below the processors; if the load needs more, use larger machines"),
+    ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use larger machines"),
     (
         "arrivals_unserved",
-        "lower --limitwrite, or raise -t or --iodepth; latencies are those of an overloaded target",
+        "lower --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
     ),
 ];
 
@@ -84,7 +84,7 @@ const SPDK: Remedies = &[
     ("unwritten_range", "write all of it once (-w write) before reading it"),
     ("client_saturated", "give more cores (-c), or larger operations (-o)"),
     ("kernel_workers", "drive the path with libaio: leave out -R"),
-    ("all_processors_busy", "leave a processor free (-c); if the load needs more, use a larger machine"),
+    ("all_processors_busy", "leave a CPU free (-c); if the load needs more, use a larger machine"),
 ];
 
 /// Remedies in self_test's options.
@@ -100,7 +100,7 @@ const SELF_TEST: Remedies = &[
         "bind to the interface's node (taskset), or choose another one (OFI_INTERFACE, OFI_DOMAIN)",
     ),
     ("uneven_endpoints", "look at that host; test it alone (--endpoint)"),
-    ("all_processors_busy", "leave a processor free; if the load needs more, use a larger machine"),
+    ("all_processors_busy", "leave a CPU free; if the load needs more, use a larger machine"),
 ];
 
 /// Remedies in the options of `vos_perf` and `daos_perf`.
@@ -110,33 +110,33 @@ const DAOS_PERF: Remedies = &[
     ("client_saturated", "raise --procs or -s, or bind the process (taskset)"),
     (
         "all_processors_busy",
-        "lower --procs below the processors; if the load needs more, use a larger machine",
+        "lower --procs below the number of CPUs; if the load needs more, use a larger machine",
     ),
 ];
 
 /// Remedies in the options of IOR.
 const IOR: Remedies = &[
-    ("too_short", "run longer: a larger -b or -s, or -D 60 with more than that"),
+    ("too_short", "run longer: a larger -b or -s, or -D 60 with enough data for it"),
     ("not_steady", "run longer: a larger -b or -s, and -i 3"),
-    ("page_cache", "read with --posix.odirect, or more than memory holds; -C helps on many hosts alone"),
-    ("not_durable", "give -e, so that a file counts when it is on the storage"),
+    ("page_cache", "read with --posix.odirect, or read more than fits in memory; -C helps only on several hosts"),
+    ("not_durable", "give -e, so that a file counts only when it is on storage"),
     ("client_saturated", "raise -N or -t"),
-    ("all_processors_busy", "lower -N below the processors; if the load needs more, use a larger machine"),
+    ("all_processors_busy", "lower -N below the number of CPUs; if the load needs more, use a larger machine"),
 ];
 
 /// Remedies in the options of mdtest.
 const MDTEST: Remedies = &[
-    ("too_short", "run longer: a larger -n, or -W 60 with more than that"),
+    ("too_short", "run longer: a larger -n, or -W 60 with enough items for it"),
     ("not_steady", "run longer: a larger -n, and -i 3"),
     (
         "page_cache",
-        "read more than memory holds, or after the caches were dropped; -N helps on many hosts alone",
+        "read more than fits in memory, or drop the caches first; -N helps only on several hosts",
     ),
-    ("not_durable", "give -y, so that a file counts when it is on the storage, or -Y"),
+    ("not_durable", "give -y, so that a file counts only when it is on storage, or -Y"),
     ("client_saturated", "raise --tasks"),
     (
         "all_processors_busy",
-        "lower --tasks below the processors; if the load needs more, use a larger machine",
+        "lower --tasks below the number of CPUs; if the load needs more, use a larger machine",
     ),
 ];
 

@@ -42,7 +42,7 @@ pub static DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "elbencho",
-        summary: "elbencho 3: large files, block devices, S3 buckets, --netbench and its services",
+        summary: "elbencho 3: large files, many files, block devices, S3 buckets, networks and its services",
         parse: elbencho::parse,
         refused: |_, _| Vec::new(),
     },
@@ -60,19 +60,19 @@ pub static DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "vos_perf",
-        summary: "DAOS's vos_perf: the embedded object store by itself",
+        summary: "DAOS's vos_perf: the embedded object store",
         parse: daos_perf::parse_vos,
         refused: |_, _| Vec::new(),
     },
     Dialect {
         name: "daos_perf",
-        summary: "DAOS's daos_perf: the object store behind the network, and DAOS itself",
+        summary: "DAOS's daos_perf: the object store over the network, and DAOS",
         parse: daos_perf::parse_daos,
         refused: |_, _| Vec::new(),
     },
     Dialect {
         name: "ior",
-        summary: "IOR 4: one shared file, or a file for each task; tasks are threads",
+        summary: "IOR 4: one shared file, or one file per task; tasks are threads",
         parse: ior::parse,
         refused: |_, _| Vec::new(),
     },
@@ -84,7 +84,7 @@ pub static DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "fdb-hammer",
-        summary: "ECMWF's fdb-hammer: fields of a weather model written and read; processes are threads",
+        summary: "ECMWF's fdb-hammer: writes and reads fields of a weather model; processes are threads",
         parse: fdb_hammer::parse,
         refused: |_, _| Vec::new(),
     },
