@@ -44,7 +44,10 @@ const ELBENCHO: Remedies = &[
     ("compressible_content", "write with --blockvarpct 100, unless your data is similar"),
     ("client_saturated", "raise -t or -b, or bind the threads (--cores); write with --blockvarpct 0"),
     ("kernel_workers", "use --direct, or --iodepth 1 with more -t"),
-    ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use a larger machine"),
+    (
+        "all_processors_busy",
+        "lower -t below the number of CPUs; if the load needs more, use a larger machine",
+    ),
     (
         "arrivals_unserved",
         "lower --limitread or --limitwrite, or raise -t or --iodepth; these latencies come from an overloaded target",
@@ -59,7 +62,10 @@ const ELBENCHO_FILES: Remedies = &[
     ("page_cache", "read with --direct, or with --dropcache"),
     ("not_durable", "write with --direct, or add --sync: its phase SYNC shows the time that the rest takes"),
     ("client_saturated", "raise -t, or bind the threads (--cores); write with --blockvarpct 0"),
-    ("all_processors_busy", "lower -t below the number of CPUs; if the load needs more, use a larger machine"),
+    (
+        "all_processors_busy",
+        "lower -t below the number of CPUs; if the load needs more, use a larger machine",
+    ),
 ];
 
 /// Remedies in the options of elbencho's netbench.
@@ -118,20 +124,23 @@ const DAOS_PERF: Remedies = &[
 const IOR: Remedies = &[
     ("too_short", "run longer: a larger -b or -s, or -D 60 with enough data for it"),
     ("not_steady", "run longer: a larger -b or -s, and -i 3"),
-    ("page_cache", "read with --posix.odirect, or read more than fits in memory; -C helps only on several hosts"),
+    (
+        "page_cache",
+        "read with --posix.odirect, or read more than fits in memory; -C helps only on several hosts",
+    ),
     ("not_durable", "give -e, so that a file counts only when it is on storage"),
     ("client_saturated", "raise -N or -t"),
-    ("all_processors_busy", "lower -N below the number of CPUs; if the load needs more, use a larger machine"),
+    (
+        "all_processors_busy",
+        "lower -N below the number of CPUs; if the load needs more, use a larger machine",
+    ),
 ];
 
 /// Remedies in the options of mdtest.
 const MDTEST: Remedies = &[
     ("too_short", "run longer: a larger -n, or -W 60 with enough items for it"),
     ("not_steady", "run longer: a larger -n, and -i 3"),
-    (
-        "page_cache",
-        "read more than fits in memory, or drop the caches first; -N helps only on several hosts",
-    ),
+    ("page_cache", "read more than fits in memory, or drop the caches first; -N helps only on several hosts"),
     ("not_durable", "give -y, so that a file counts only when it is on storage, or -Y"),
     ("client_saturated", "raise --tasks"),
     (

@@ -67,7 +67,7 @@ pub trait World {
     /// # Errors
     /// Why it cannot be reached, in words.
     fn image_bytes(&self, _target: &str) -> Result<u64, String> {
-        Err("images of Ceph are not reached from here".to_owned())
+        Err("Ceph images are not accessible here".to_owned())
     }
 
     /// Processors that this process may use, by number.

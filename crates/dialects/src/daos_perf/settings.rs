@@ -115,7 +115,8 @@ fn text_of(table: &Table, words: &Words) -> Result<TextOf, Error> {
     match words.value("text-of") {
         None | Some("2.8") => Ok(TextOf::V2_8),
         Some("2.0") => Ok(TextOf::V2_0),
-        Some(other) => table.refuse(format!("--text-of: {} is not a supported release", quoted(other)), "give 2.8 or 2.0"),
+        Some(other) => table
+            .refuse(format!("--text-of: {} is not a supported release", quoted(other)), "give 2.8 or 2.0"),
     }
 }
 
@@ -185,7 +186,9 @@ impl Settings {
     pub(crate) fn warnings(&self, words: &Words) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.commands.iter().any(|command| command.is_verbose) {
-            warnings.push("v: individual operations are not printed; only failed operations are listed".to_owned());
+            warnings.push(
+                "v: individual operations are not printed; only failed operations are listed".to_owned(),
+            );
         }
         if matches!(self.place, Workload::Shared { .. }) || self.pool.is_some() {
             for option in ["pool_scm", "pool_nvme"].iter().filter(|option| words.has(option)) {
@@ -349,10 +352,8 @@ impl Settings {
             );
         }
         match command.test {
-            Test::Query if !(self.integer_dkeys && self.is_array && self.constant_akey) => table.refuse(
-                "Q queries the largest dkey and record numbers under one akey",
-                "add -i, -A and -I",
-            ),
+            Test::Query if !(self.integer_dkeys && self.is_array && self.constant_akey) => table
+                .refuse("Q queries the largest dkey and record numbers under one akey", "add -i, -A and -I"),
             Test::Punch if command.iterations > 1 && !command.keeps_keys => table.refuse(
                 format!("P;i={}: a record can be punched only once", command.iterations),
                 "leave out i=, or update the records again: \"U P U P\"",

@@ -33,17 +33,42 @@ pub(crate) static VOS: Table =
     Table { tool: "vos_perf", flags: VOS_FLAGS, switch_values: false, single_dash: false };
 
 static VOS_FLAGS: &[Flag] = flags![
-    Flag::honoured("pool", "UUID", "uses and keeps the existing store at -D or -f; default: a store is created and removed at the end").short('u'),
+    Flag::honoured(
+        "pool",
+        "UUID",
+        "uses and keeps the existing store at -D or -f; default: a store is created and removed at the end"
+    )
+    .short('u'),
     Flag::honoured("cont", "UUID", "label of the container, which is kept with -u").short('X'),
-    Flag::honoured("dir", "DIR", "directory of the store; process N uses DIR/vos_perfN.pmem; default /mnt/daos").short('D'),
-    Flag::honoured("file", "FILE", "path of the store, as in some guides; process N uses FILEN").short('f').or_bare("flat_dkey"),
-    Flag::honoured("zcopy", "", "values are moved to and from the store's memory without an intermediate buffer").short('z'),
+    Flag::honoured(
+        "dir",
+        "DIR",
+        "directory of the store; process N uses DIR/vos_perfN.pmem; default /mnt/daos"
+    )
+    .short('D'),
+    Flag::honoured("file", "FILE", "path of the store, as in some guides; process N uses FILEN")
+        .short('f')
+        .or_bare("flat_dkey"),
+    Flag::honoured(
+        "zcopy",
+        "",
+        "values are moved to and from the store's memory without an intermediate buffer"
+    )
+    .short('z'),
     Flag::honoured("int_dkey", "", "dkeys are 64-bit numbers").short('i'),
-    Flag::accepted("flat_dkey", "", "also -f without a value; the store always keeps all dkeys of an object side by side"),
+    Flag::accepted(
+        "flat_dkey",
+        "",
+        "also -f without a value; the store always keeps all dkeys of an object side by side"
+    ),
     Flag::honoured("const_akey", "", "uses one akey for all dkeys; -a is then 1").short('I'),
     Flag::accepted("abt_ult", "", "tests always run on system threads").short('x'),
     Flag::honoured("keep", "", "keeps the store after the run; strata extension"),
-    Flag::honoured("checksum", "KIND", "checksum of the created container, verified at every fetch: off (the default, as in the tool), crc16, crc32, crc64, sha1, sha256, sha512 or adler32; strata extension"),
+    Flag::honoured(
+        "checksum",
+        "KIND",
+        "checksum of the created container, verified at every fetch: off (the default, as in the tool), crc16, crc32, crc64, sha1, sha256, sha512 or adler32; strata extension"
+    ),
 ];
 
 /// daos_perf.

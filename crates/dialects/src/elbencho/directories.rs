@@ -295,8 +295,9 @@ impl Settings {
         idle(self.output.csv.is_none(), "nocsvlabels", "--csvfile");
         for option in ["dirs", "files", "size", "dirsharing", "dirstats"] {
             if self.tree.is_some() && words.has(option) {
-                warnings
-                    .push(format!("--{option} changes nothing with --treefile, which lists the directories and files"));
+                warnings.push(format!(
+                    "--{option} changes nothing with --treefile, which lists the directories and files"
+                ));
             }
         }
         if self.verify_written {

@@ -45,10 +45,7 @@ impl Gpu {
         let cufile = words.has("cufile") || words.has("gds");
         let registers = words.has("gdsbufreg") || words.has("gds");
         if registers && !cufile {
-            return TABLE.refuse(
-                "--gdsbufreg requires cuFile",
-                "add --cufile, or use --gds for both",
-            );
+            return TABLE.refuse("--gdsbufreg requires cuFile", "add --cufile, or use --gds for both");
         }
         if cufile && depth > 1 {
             return TABLE.refuse(

@@ -13,7 +13,11 @@ use crate::words::Words;
 
 /// Options that hosts cannot carry out together: why, and the nearest there is.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("strided", "strided blocks are divided only among the threads of one host", "leave it out, or use --rand"),
+    (
+        "strided",
+        "strided blocks are divided only among the threads of one host",
+        "leave it out, or use --rand",
+    ),
     ("treefile", "each host would use a different list", "use -n and -N"),
     ("s3listobj", "listing uses one thread of one host", "list without --hosts"),
     ("dryrun", "the work of each host is known only on that host", "leave it out, or leave out --hosts"),

@@ -125,8 +125,9 @@ impl NetSettings {
         };
         let reply_bytes = match words.value("respsize") {
             None => 1,
-            Some(_) => size(words, "respsize")?
-                .ok_or_else(|| TABLE.error("--respsize 0 sends no reply", "give a size above 0, such as 1"))?,
+            Some(_) => size(words, "respsize")?.ok_or_else(|| {
+                TABLE.error("--respsize 0 sends no reply", "give a size above 0, such as 1")
+            })?,
         };
         let settings = Self {
             servers,

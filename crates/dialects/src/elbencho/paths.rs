@@ -120,8 +120,10 @@ fn kind_of(path: &str, facts: PathFacts, is_elsewhere: bool) -> Result<Kind, Err
             "check its name",
         ),
         PathFacts::Missing => Ok(Kind::File),
-        PathFacts::Directory | PathFacts::Other => TABLE
-            .refuse(format!("{} is neither a file nor a block device", quoted(path)), "give files or block devices"),
+        PathFacts::Directory | PathFacts::Other => TABLE.refuse(
+            format!("{} is neither a file nor a block device", quoted(path)),
+            "give files or block devices",
+        ),
     }
 }
 
@@ -248,7 +250,8 @@ fn random_bytes(settings: &Settings, dataset: &Dataset, warnings: &mut Vec<Strin
     }
     let amount = asked - asked % round;
     if amount < asked {
-        warnings.push(format!("--randamount is reduced to {amount} bytes, a whole number of blocks per thread"));
+        warnings
+            .push(format!("--randamount is reduced to {amount} bytes, a whole number of blocks per thread"));
     }
     Ok(amount)
 }

@@ -85,8 +85,10 @@ pub(crate) fn is_meant(words: &Words) -> bool {
 /// Refuses options of S3 where there is none.
 pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
     match words.given.iter().map(|given| given.flag).find(|flag| flag.long.starts_with("s3")) {
-        Some(flag) => TABLE
-            .refuse(format!("{} applies only to buckets", flag.typed()), "add --s3endpoints, or leave it out"),
+        Some(flag) => TABLE.refuse(
+            format!("{} applies only to buckets", flag.typed()),
+            "add --s3endpoints, or leave it out",
+        ),
         None => Ok(()),
     }
 }
@@ -148,8 +150,7 @@ impl Settings {
             })?,
         };
         if hosts.share_paths() == Some(false) {
-            return TABLE
-                .refuse("--nosvcshare: all hosts always share a bucket", "leave it out for buckets");
+            return TABLE.refuse("--nosvcshare: all hosts always share a bucket", "leave it out for buckets");
         }
         let listed = number(words, "s3listobj", 1, OBJECTS_MAX)?.unwrap_or(0);
         let depth = number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32;
@@ -245,7 +246,9 @@ impl Settings {
     fn check_sizes(&self) -> Result<(), Error> {
         if !(self.has(Operation::Put) || self.has(Operation::Get)) {
             return match self.verify {
-                true => TABLE.refuse("--verify requires a write or read phase", "add -w or -r, or leave it out"),
+                true => {
+                    TABLE.refuse("--verify requires a write or read phase", "add -w or -r, or leave it out")
+                }
                 false => Ok(()),
             };
         }
@@ -417,7 +420,8 @@ fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
         if words.has("nopathexp") { all.push(text) } else { expand(&text, &mut all)? }
     }
     match all.is_empty() {
-        true => TABLE.refuse("--s3endpoints names no server", "give http://HOST:PORT, several separated by commas"),
+        true => TABLE
+            .refuse("--s3endpoints names no server", "give http://HOST:PORT, several separated by commas"),
         false => Ok(all),
     }
 }
@@ -426,7 +430,10 @@ fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
 fn bucket(words: &Words) -> Result<String, Error> {
     let all: Vec<&str> = words.values("path").chain(words.paths.iter().map(String::as_str)).collect();
     let [path] = all[..] else {
-        return TABLE.refuse(format!("{} buckets are given, but only one can be measured", all.len()), "give one bucket");
+        return TABLE.refuse(
+            format!("{} buckets are given, but only one can be measured", all.len()),
+            "give one bucket",
+        );
     };
     let name = path.strip_prefix("s3://").unwrap_or(path).trim_end_matches('/');
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');

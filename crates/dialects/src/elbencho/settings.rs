@@ -211,9 +211,7 @@ impl Settings {
                     "-F/--delfiles without -w deletes files that this run did not create",
                     "strata removes only files that the same run created: add -w, or use rm(1)",
                 ),
-                false => {
-                    TABLE.refuse("no phase is given", "give -w (write), -r (read), or both")
-                }
+                false => TABLE.refuse("no phase is given", "give -w (write), -r (read), or both"),
             };
         }
         if self.delete && !self.write {

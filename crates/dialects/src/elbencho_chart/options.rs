@@ -130,10 +130,7 @@ pub(super) fn parse(words: &[String]) -> Result<Parsed, Error> {
                 if let Some(after) = rest.next() {
                     return Err(Error::usage(
                         NAME,
-                        format!(
-                            "unexpected word after the CSV file: {}",
-                            after.escape_debug()
-                        ),
+                        format!("unexpected word after the CSV file: {}", after.escape_debug()),
                     )
                     .remedy("put options before the file's name"));
                 }
@@ -237,9 +234,8 @@ impl Options {
             .remedy("give one colour per graph"));
         }
         if self.right.is_empty() && !self.right_title.is_empty() {
-            return Err(
-                Error::usage(NAME, "--Ytitle: the chart has no right y axis").remedy("give a column for it with -Y")
-            );
+            return Err(Error::usage(NAME, "--Ytitle: the chart has no right y axis")
+                .remedy("give a column for it with -Y"));
         }
         Ok(())
     }

@@ -75,7 +75,9 @@ fn field_bytes(words: &Words, world: &dyn World) -> Result<u64, Error> {
 
 fn spec(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     let levels = match (words.value("levels"), words.has("nlevels")) {
-        (Some(_), true) => return TABLE.refuse("--levels and --nlevels are both given", "give one of the two"),
+        (Some(_), true) => {
+            return TABLE.refuse("--levels and --nlevels are both given", "give one of the two");
+        }
         (Some(list), false) => {
             let numbers = list.split(',').map(|level| level.trim().parse::<u32>().is_ok());
             let numbers: Vec<bool> = numbers.collect();

@@ -46,8 +46,10 @@ fn suite(words: &Words) -> Result<Vec<String>, Error> {
     let mut say = |name: &str, value: &str| command.extend([format!("--{name}"), value.to_owned()]);
     if let Some(directory) = words.value("resume") {
         if !words.paths.is_empty() {
-            return TABLE
-                .refuse("a configuration and --resume are both given", "leave it out: the run continues with its original configuration");
+            return TABLE.refuse(
+                "a configuration and --resume are both given",
+                "leave it out: the run continues with its original configuration",
+            );
         }
         say("resume", directory);
         return Ok(command);
@@ -57,7 +59,10 @@ fn suite(words: &Words) -> Result<Vec<String>, Error> {
         [ini] => say("ini", ini),
         [_, second, ..] => {
             let second = crate::words::quoted(second);
-            return TABLE.refuse(format!("unexpected {second} after the configuration"), "give only one configuration");
+            return TABLE.refuse(
+                format!("unexpected {second} after the configuration"),
+                "give only one configuration",
+            );
         }
     }
     AS_THEY_ARE

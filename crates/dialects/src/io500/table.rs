@@ -10,8 +10,7 @@ pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values
 
 static FLAGS: &[Flag] = &[
     Flag::honoured("help", "", "shows the synopsis").short('h'),
-    Flag::honoured("list", "", "prints the configuration keys with their meanings and values")
-        .short('l'),
+    Flag::honoured("list", "", "prints the configuration keys with their meanings and values").short('l'),
     Flag::honoured(
         "list-mandatory",
         "",
@@ -47,11 +46,7 @@ static FLAGS: &[Flag] = &[
         "N",
         "number of ranks, which are threads, instead of mpiexec -n; default: one per CPU; strata extension",
     ),
-    Flag::honoured(
-        "results",
-        "DIR",
-        "directory of the result files, instead of resultdir; strata extension",
-    ),
+    Flag::honoured("results", "DIR", "directory of the result files, instead of resultdir; strata extension"),
     Flag::honoured(
         "resume",
         "DIR",

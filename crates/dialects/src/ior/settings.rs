@@ -330,13 +330,19 @@ impl Test {
             return refuse("-C and -Z both select the data that a task reads", "give one of them");
         }
         if is_random && !self.file_per_task && (self.reorder || self.reorder_random > 0) {
-            return refuse("-z cannot be combined with -C or -Z in one shared file", "add -F, or give only one of them");
+            return refuse(
+                "-z cannot be combined with -C or -Z in one shared file",
+                "add -F, or give only one of them",
+            );
         }
         if self.wear_out && self.stonewall_s == 0 {
             return refuse("stoneWallingWearOut requires -D", "add -D SECONDS");
         }
         if self.status_file.is_some() && !self.keep {
-            return refuse("stoneWallingStatusFile requires that the files are kept for a later read", "add -k");
+            return refuse(
+                "stoneWallingStatusFile requires that the files are kept for a later read",
+                "add -k",
+            );
         }
         if self.status_file.is_some() && self.write && !self.wear_out {
             return refuse(
@@ -381,9 +387,8 @@ fn format(text: &str) -> Result<Format, Error> {
     let all = [("default", Format::Text), ("JSON", Format::Json), ("CSV", Format::Csv)];
     match all.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
         Some((_, format)) => Ok(*format),
-        None => {
-            TABLE.refuse(format!("summaryFormat={}: unknown format", quoted(text)), "use default, JSON or CSV")
-        }
+        None => TABLE
+            .refuse(format!("summaryFormat={}: unknown format", quoted(text)), "use default, JSON or CSV"),
     }
 }
 

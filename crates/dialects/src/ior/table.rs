@@ -23,7 +23,11 @@ pub(crate) const APIS_REFUSED: &[(&str, &str, &str)] = &[
         "this workload has only one transfer per task in flight",
         "use strata media --engine libaio, or -a POSIX with a larger -N",
     ),
-    ("DFS", "this workload cannot open DAOS containers directly", "mount the container with dfuse and use -a POSIX"),
+    (
+        "DFS",
+        "this workload cannot open DAOS containers directly",
+        "mount the container with dfuse and use -a POSIX",
+    ),
     ("CEPHFS", "strata does not use the CephFS client library", ONE_FILE_SYSTEM),
     ("LIBNFS", "strata does not use the NFS client library", ONE_FILE_SYSTEM),
     ("HDFS", "strata does not use the HDFS client", ONE_FILE_SYSTEM),

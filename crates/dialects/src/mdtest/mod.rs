@@ -39,9 +39,8 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     let settings = Settings::read(&split, world)?;
     let mut warnings = split.warnings.clone();
     if settings.tree.directories.is_some() {
-        warnings.push(
-            "-n with -I: all directories are in one tree, not each in a separate test-dir".to_owned(),
-        );
+        warnings
+            .push("-n with -I: all directories are in one tree, not each in a separate test-dir".to_owned());
     }
     let tasks = settings.tasks.iter().max().copied().unwrap_or(1);
     let programme = specs::build(&settings).map_err(|error| Error::usage(TOOL, error.to_string()))?;

@@ -153,13 +153,22 @@ impl Settings {
         let refuse = |message: &str, remedy: &str| TABLE.refuse(message.to_owned(), remedy.to_owned());
         let paths = self.paths.len();
         if paths > 1 && !self.unique {
-            return refuse("several directories are given, but all tasks share one tree", "give -u, or one directory");
+            return refuse(
+                "several directories are given, but all tasks share one tree",
+                "give -u, or one directory",
+            );
         }
         if paths > 1 && self.stride > 0 {
-            return refuse("-N cannot be combined with several directories", "give one directory, or leave out -N");
+            return refuse(
+                "-N cannot be combined with several directories",
+                "give one directory, or leave out -N",
+            );
         }
         if self.tasks.iter().any(|&tasks| paths > tasks as usize) {
-            return refuse("more directories than tasks are given", "give fewer directories, or more --tasks");
+            return refuse(
+                "more directories than tasks are given",
+                "give fewer directories, or more --tasks",
+            );
         }
         if self.stonewall_s > 0 && self.tree.branch > 1 {
             return refuse("-W requires -b 1", "leave out -b, or -W");
@@ -249,7 +258,8 @@ fn tree(words: &Words, values: &Values<'_>) -> Result<Tree, Error> {
     let level = |level: u32| branch.checked_pow(level).filter(|&count| count <= 1 << 40);
     let sum = (0..=depth).map(level).try_fold(0u64, |sum, count| sum.checked_add(count?));
     let (Some(all), Some(leaves)) = (sum, level(depth)) else {
-        return TABLE.refuse(format!("-b {branch} -z {depth} makes too many directories"), "give smaller numbers");
+        return TABLE
+            .refuse(format!("-b {branch} -z {depth} makes too many directories"), "give smaller numbers");
     };
     let holders = if leaf_only { leaves } else { all };
     let whole = Tree { branch, depth, leaf_only, directories: None, per_directory: per, items };
@@ -257,7 +267,10 @@ fn tree(words: &Words, values: &Values<'_>) -> Result<Tree, Error> {
         (0, 0) => TABLE.refuse("the number of items is not given", "give -n, or -I with -b and -z"),
         (0, per) => match per.checked_mul(holders) {
             Some(items) => Ok(Tree { items, ..whole }),
-            None => TABLE.refuse(format!("-I {per} in {holders} directories makes too many items"), "give smaller numbers"),
+            None => TABLE.refuse(
+                format!("-I {per} in {holders} directories makes too many items"),
+                "give smaller numbers",
+            ),
         },
         (items, 0) if items / holders == 0 => TABLE.refuse(
             format!("-n {items} is less than one item for each of {holders} directories"),

@@ -243,7 +243,10 @@ impl Load {
                     world.look(&target.path)
                 else {
                     return TABLE.refuse(
-                        format!("-d/--number-ios in percent: the size of {} is unknown", quoted(&target.path)),
+                        format!(
+                            "-d/--number-ios in percent: the size of {} is unknown",
+                            quoted(&target.path)
+                        ),
                         "give a number of operations",
                     );
                 };

@@ -142,8 +142,10 @@ fn address_of(namespace: &NvmeNamespace) -> Option<Address> {
 
 fn parse_address(option: &str, text: &str) -> Result<Address, Error> {
     address(text).ok_or_else(|| {
-        TABLE
-            .error(format!("{option} {} is not a PCI address", quoted(text)), "give an address such as 0000:3b:00.0")
+        TABLE.error(
+            format!("{option} {} is not a PCI address", quoted(text)),
+            "give an address such as 0000:3b:00.0",
+        )
     })
 }
 
@@ -179,9 +181,8 @@ fn check_path(path: &str, world: &dyn World) -> Result<(), Error> {
             format!("{shown} is a character device, which has no size"),
             "give a block device, such as /dev/nvme0n1, or a file",
         ),
-        PathFacts::Directory | PathFacts::Other => {
-            TABLE.refuse(format!("{shown} is neither a file nor a block device"), "give a file or a block device")
-        }
+        PathFacts::Directory | PathFacts::Other => TABLE
+            .refuse(format!("{shown} is neither a file nor a block device"), "give a file or a block device"),
     }
 }
 
@@ -204,7 +205,10 @@ pub(crate) fn find(words: &Words, world: &dyn World) -> Result<Vec<Target>, Erro
             (Some("pcie"), None) => targets.extend(drives.all(transport.namespace)?),
             (Some(kind), _) => {
                 return TABLE.refuse(
-                    format!("-r/--transport: {} is supported only through the kernel", quoted(&format!("trtype:{kind}"))),
+                    format!(
+                        "-r/--transport: {} is supported only through the kernel",
+                        quoted(&format!("trtype:{kind}"))
+                    ),
                     "connect with `nvme connect` and give the /dev node",
                 );
             }

@@ -146,7 +146,10 @@ fn cores_that_are_not_there_are_named_and_left_out() {
         ["core 0 is not available here: using core 2"]
     );
     let error = parse(&words("-q 1 -o 4k -w read -t 1 -c 0x1 /dev/sdb"), &other).err().unwrap();
-    assert_eq!(error.to_string(), "spdk_nvme_perf: none of the cores 0 is available here; give one or more of 2, 3");
+    assert_eq!(
+        error.to_string(),
+        "spdk_nvme_perf: none of the cores 0 is available here; give one or more of 2, 3"
+    );
 }
 
 #[test]

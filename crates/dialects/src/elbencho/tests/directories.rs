@@ -137,8 +137,9 @@ fn trees_come_from_a_list() {
     let told = run_on("-r --treefile t -n 4 -s 4k /mnt/smb/mydir", &world()).warnings;
     assert_eq!(
         told,
-        ["dirs", "size"]
-            .map(|name| format!("--{name} changes nothing with --treefile, which lists the directories and files"))
+        ["dirs", "size"].map(|name| format!(
+            "--{name} changes nothing with --treefile, which lists the directories and files"
+        ))
     );
 }
 

@@ -117,7 +117,10 @@ fn orders_of_blocks() {
     assert_eq!(direct.warnings, ["--norandalign is ignored: --direct requires aligned positions"]);
     let amount = run("-r --rand --randamount 10000000 -b 4k -t 2 /data/file");
     assert_eq!(amount.specs[0].count, Some(2440));
-    assert_eq!(amount.warnings, ["--randamount is reduced to 9994240 bytes, a whole number of blocks per thread"]);
+    assert_eq!(
+        amount.warnings,
+        ["--randamount is reduced to 9994240 bytes, a whole number of blocks per thread"]
+    );
     let endless = spec("-r --infloop --timelimit 5 /data/file");
     assert_eq!((endless.time, endless.count), (Some(Span(5_000_000_000)), None));
 }
