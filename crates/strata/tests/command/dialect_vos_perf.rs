@@ -284,7 +284,7 @@ fn daos_perf_runs_on_an_engine() {
     assert_eq!(echo.code, Some(0), "{}", echo.stderr);
     let refused = run(&format!("-T echo {small}"), "P");
     assert_eq!(refused.code, Some(2), "{}", refused.stdout);
-    assert!(refused.stderr.contains("P: -T echo stores nothing"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("P: -T echo stores no data"), "{}", refused.stderr);
     drop(engine);
     let gone = run(small, "U;p");
     assert_eq!((gone.code, gone.stderr.trim_end().lines().count()), (Some(1), 1), "{}", gone.stderr);
