@@ -340,7 +340,7 @@ impl Table {
     /// The options as a table of the docs.
     #[cfg(test)]
     pub(crate) fn markdown(&self) -> String {
-        let mut page = String::from("| option | | effect |\n|---|---|---|\n");
+        let mut page = String::from("| option | | behaviour |\n|---|---|---|\n");
         for flag in self.flags {
             let short = flag.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
             let value = flag.value_text();

@@ -148,7 +148,7 @@ pub(crate) fn parse(text: &str, is_daos: bool) -> Result<Vec<Command>, ParseErro
     match commands.len() {
         0 => refuse(text, "tests such as \"U;p F;p\""),
         1..=COMMANDS_MAX => Ok(commands),
-        _ => refuse("of more than 1000 tests", "at most 1000 of them; repeat a test with i=N"),
+        _ => refuse("a list of more than 1000 tests", "at most 1000 of them; repeat a test with i=N"),
     }
 }
 
@@ -175,7 +175,7 @@ fn take(command: &mut Command, parameter: &str, entry: &Entry, word: &str) -> Re
         "" => None,
         rest => match rest.strip_prefix('=') {
             Some(value) => Some(value),
-            None => return refuse(word, format!("parameters apart: \"{letter};{rest}\"")),
+            None => return refuse(word, format!("parameters separated by semicolons: \"{letter};{rest}\"")),
         },
     };
     if !known(letter) {
@@ -196,7 +196,7 @@ fn take(command: &mut Command, parameter: &str, entry: &Entry, word: &str) -> Re
         ('a', _) => command.subset[2] = Some(whole(u64::MAX)?),
         ('n', _) => command.subset[3] = Some(whole(u64::MAX)?),
         ('s', None) if entry.test == Test::Iterate => {
-            return refuse(word, "I without s: what is below a dkey is walked with it");
+            return refuse(word, "I without s: it always iterates over the contents of each dkey");
         }
         ('o', Some(text)) => {
             command.offset_bytes = Some(numbers::parse("o of -R", text, 0, u64::from(u32::MAX))?);

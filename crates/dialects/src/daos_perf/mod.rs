@@ -41,7 +41,7 @@ fn parse(
 ) -> Result<Request, Error> {
     let words = table.split(words)?;
     if words.has("help") {
-        let what = if is_daos { "the object store behind the network" } else { "the object store by itself" };
+        let what = if is_daos { "the object store over the network" } else { "the embedded object store" };
         return Ok(Request::Show(vec![Piece::stdout(format!(
             "Usage: {} -R TESTS [OPTIONS]\n\nMeasures {what}. Options:\n{}",
             table.tool,
@@ -51,8 +51,8 @@ fn parse(
     if !is_daos && world.ranks() > 1 {
         let ranks = world.ranks();
         return table.refuse(
-            format!("a launcher has started {ranks} processes, and stores in process are those of one"),
-            format!("start one, with --procs {ranks}: it has a store and a thread for each"),
+            format!("a launcher has started {ranks} processes, but embedded stores belong to one process"),
+            format!("start one process with --procs {ranks}, which uses one store and one thread for each"),
         );
     }
     let settings = Settings::read(table, &words, world, is_daos)?;

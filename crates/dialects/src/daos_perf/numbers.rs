@@ -12,7 +12,11 @@ pub(crate) fn parse(what: &str, text: &str, min: u64, max: u64) -> Result<u64, P
             u64::MAX => format!("{min} or more"),
             max => format!("{min} to {max}"),
         };
-        ParseError::new(what, text, format!("{range}, with k, m or g (powers of 1024) behind it, such as 4k"))
+        ParseError::new(
+            what,
+            text,
+            format!("{range}, optionally followed by k, m or g (powers of 1024), such as 4k"),
+        )
     };
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {

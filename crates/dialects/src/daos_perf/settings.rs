@@ -115,7 +115,8 @@ fn text_of(table: &Table, words: &Words) -> Result<TextOf, Error> {
     match words.value("text-of") {
         None | Some("2.8") => Ok(TextOf::V2_8),
         Some("2.0") => Ok(TextOf::V2_0),
-        Some(other) => table.refuse(format!("--text-of: {} is no release", quoted(other)), "give 2.8 or 2.0"),
+        Some(other) => table
+            .refuse(format!("--text-of: {} is not a supported release", quoted(other)), "give 2.8 or 2.0"),
     }
 }
 
@@ -132,12 +133,12 @@ impl Settings {
     ) -> Result<Self, Error> {
         if let Some(word) = words.paths.first() {
             return table.refuse(
-                format!("{} belongs to no option", quoted(word)),
-                "quote the tests, as in -R \"U;p F;p\"; the R of -A is attached: -AR",
+                format!("{} does not belong to an option", quoted(word)),
+                "quote the tests, as in -R \"U;p F;p\"; write the R of -A without a blank: -AR",
             );
         }
         let Some(run) = words.value("run") else {
-            return table.refuse("no -R/--run: nothing would be done", "give tests, as in -R \"U;p F;p\"");
+            return table.refuse("no -R/--run: no test is given", "give tests, as in -R \"U;p F;p\"");
         };
         let count = |long, default| number(table, words, long, (1, u64::MAX), default);
         let constant_akey = words.has("const_akey");
@@ -185,11 +186,13 @@ impl Settings {
     pub(crate) fn warnings(&self, words: &Words) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.commands.iter().any(|command| command.is_verbose) {
-            warnings.push("v: single operations are not printed; those that fail are named".to_owned());
+            warnings.push(
+                "v: individual operations are not printed; only failed operations are listed".to_owned(),
+            );
         }
         if matches!(self.place, Workload::Shared { .. }) || self.pool.is_some() {
             for option in ["pool_scm", "pool_nvme"].iter().filter(|option| words.has(option)) {
-                warnings.push(format!("--{option} changes nothing: the pool is there already"));
+                warnings.push(format!("--{option} changes nothing: the pool already exists"));
             }
         }
         if self.is_echo() && words.has("class") {
@@ -242,7 +245,7 @@ impl Settings {
 
     fn check(&self, table: &Table, world: &dyn World) -> Result<(), Error> {
         if self.asks && !world.is_interactive() {
-            return table.refuse("-w/--wait asks on a terminal, and there is none", "leave it out");
+            return table.refuse("-w/--wait requires a terminal", "leave it out");
         }
         if let Workload::Vos { before, .. } = &self.place {
             self.check_stores(table, world, before)?;
@@ -264,7 +267,7 @@ impl Settings {
         };
         if world.look(parent) != PathFacts::Directory {
             return table.refuse(
-                format!("{} is no directory", quoted(parent)),
+                format!("{} is not a directory", quoted(parent)),
                 "give -D DIR, or -f DIR/FILE, on storage-class memory, such as /mnt/daos or /dev/shm",
             );
         }
@@ -281,20 +284,20 @@ impl Settings {
                 (PathFacts::Missing, None) | (PathFacts::Directory, Some(_)) => {}
                 (PathFacts::Missing, Some(_)) => {
                     return table.refuse(
-                        format!("-u/--pool: there is no store at {}", quoted(&store)),
-                        "leave out -u, and one is made; with --keep it stays",
+                        format!("-u/--pool: {} does not exist", quoted(&store)),
+                        "leave out -u to create a store; add --keep to keep it",
                     );
                 }
                 (_, None) => {
                     return table.refuse(
-                        format!("{} is there already", quoted(&store)),
-                        "give -u UUID to use the store that it is, or remove it first",
+                        format!("{} already exists", quoted(&store)),
+                        "give -u UUID to use this store, or remove it first",
                     );
                 }
                 _ => {
                     return table.refuse(
-                        format!("{} is no store of strata", quoted(&store)),
-                        "a store is a directory that vos_perf --keep or strata pool create has made",
+                        format!("{} is not a strata store", quoted(&store)),
+                        "use a directory created by vos_perf --keep or strata pool create",
                     );
                 }
             }
@@ -309,8 +312,8 @@ impl Settings {
         {
             if let Some(asked) = asked.filter(|&asked| asked > whole) {
                 return table.refuse(
-                    format!("{code};{letter}={asked} is more than there are"),
-                    format!("give at most {whole}, or more with {option}"),
+                    format!("{code};{letter}={asked} is more than the test creates"),
+                    format!("give at most {whole}, or a larger {option}"),
                 );
             }
         }
@@ -319,21 +322,21 @@ impl Settings {
         });
         if records.and_then(|records| records.checked_mul(u64::from(self.processes))).is_none() {
             return table.refuse(
-                format!("{code}: -o x -d x -a x -n x i= comes to more than {RECORDS_MAX} operations"),
+                format!("{code}: -o x -d x -a x -n x i= is more than {RECORDS_MAX} operations"),
                 "give smaller numbers",
             );
         }
         let (offset, size) = (command.offset_bytes.unwrap_or(0), self.value_bytes(command));
         if command.offset_bytes.is_some() && !self.is_array {
             return table.refuse(
-                format!("{code};o={offset}: a single value is written as a whole"),
-                "give -A too, or leave out o=",
+                format!("{code};o={offset}: a single value is always written completely"),
+                "add -A, or leave out o=",
             );
         }
         if offset.saturating_add(size) > self.size_bytes {
             return table.refuse(
-                format!("{code}: o={offset} and s={size} go over the end of a record"),
-                format!("give at most {} together, or a larger -s", self.size_bytes),
+                format!("{code}: o={offset} and s={size} exceed the end of a record"),
+                format!("reduce their sum to at most {}, or give a larger -s", self.size_bytes),
             );
         }
         Ok(())
@@ -344,18 +347,16 @@ impl Settings {
         let is_moved = matches!(command.test, Test::Update | Test::Fetch);
         if self.is_echo() && !is_moved {
             return table.refuse(
-                format!("{}: -T echo stores nothing to look at", command.test.code()),
-                "give U and F alone, or -T daos",
+                format!("{}: -T echo stores no data", command.test.code()),
+                "give only U and F, or use -T daos",
             );
         }
         match command.test {
-            Test::Query if !(self.integer_dkeys && self.is_array && self.constant_akey) => table.refuse(
-                "Q asks for the largest number of a dkey and of a record under one akey",
-                "give -i, -A and -I too",
-            ),
+            Test::Query if !(self.integer_dkeys && self.is_array && self.constant_akey) => table
+                .refuse("Q queries the largest dkey and record numbers under one akey", "add -i, -A and -I"),
             Test::Punch if command.iterations > 1 && !command.keeps_keys => table.refuse(
-                format!("P;i={}: what was punched is not there to be punched again", command.iterations),
-                "leave out i=, or update it anew: \"U P U P\"",
+                format!("P;i={}: a record can be punched only once", command.iterations),
+                "leave out i=, or update the records again: \"U P U P\"",
             ),
             _ => Ok(()),
         }
@@ -371,8 +372,8 @@ impl Settings {
         let updates = || before.iter().filter(|other| other.test == Test::Update);
         if self.pool.is_none() && updates().next().is_none() && matches!(self.place, Workload::Vos { .. }) {
             return table.refuse(
-                format!("{code} reads what nothing has written"),
-                "put U before it, or name a store that is there with -u",
+                format!("{code} reads data that no test has written"),
+                "put U before it, or use an existing store with -u",
             );
         }
         let extent = |command: &Command| (command.offset_bytes.unwrap_or(0), self.value_bytes(command));
@@ -382,7 +383,7 @@ impl Settings {
         let last = updates().map(extent).rfind(|written| overlaps(*written, own));
         match last {
             Some(written) if command.test == Test::Verify && written != own => table.refuse(
-                "V checks records as they were written, and another part of them was written last".to_owned(),
+                "V must check the part of the records that was written last".to_owned(),
                 format!("give V;o={};s={}", written.0, written.1),
             ),
             _ => Ok(()),
@@ -394,7 +395,7 @@ fn is_shuffled(table: &Table, words: &Words) -> Result<bool, Error> {
     match words.value("array") {
         None => Ok(false),
         Some("R" | "r") => Ok(true),
-        Some(text) => table.refuse(format!("-A/--array: {} is not R", quoted(text)), "give -A alone, or -AR"),
+        Some(text) => table.refuse(format!("-A/--array: {} is not R", quoted(text)), "give -A or -AR"),
     }
 }
 
@@ -403,8 +404,8 @@ fn credits(table: &Table, words: &Words) -> Result<i64, Error> {
     match text.parse::<i64>() {
         Ok(credits) if credits <= 65_536 => Ok(credits),
         _ => table.refuse(
-            format!("-C/--credits: {} is no number of operations", quoted(text)),
-            "give 1 to 65536, or 0 for one after the other",
+            format!("-C/--credits: {} is not a number of operations", quoted(text)),
+            "give 1 to 65536, or 0 for synchronous operations",
         ),
     }
 }
@@ -413,7 +414,7 @@ fn vos(table: &Table, words: &Words) -> Result<Workload, Error> {
     let (directory, file) = (words.value("dir"), words.value("file"));
     let (before, after) = match (directory, file) {
         (Some(_), Some(_)) => {
-            return table.refuse("-D and -f both say where the store lies", "give one of them");
+            return table.refuse("-D and -f both set the path of the store", "give one of them");
         }
         (None, Some(file)) => (file.to_owned(), ""),
         (directory, None) => {
@@ -433,14 +434,14 @@ fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Workload, E
         Some("echo") => true,
         Some(other) => {
             return table
-                .refuse(format!("-T/--type: {} is no type of test", quoted(other)), "use one of daos, echo");
+                .refuse(format!("-T/--type: {} is not a test type", quoted(other)), "use one of daos, echo");
         }
     };
     let given = words.value("target").map(str::to_owned).or_else(|| world.variable(TARGET_VARIABLE));
     let (pool, container) = (words.value("pool"), words.value("cont"));
     let url = match (given, pool) {
         (Some(_), Some(_)) if words.value("target").is_some() => {
-            return table.refuse("--target and -u/--pool both name a pool", "give one of them");
+            return table.refuse("--target and -u/--pool both set the pool", "give one of them");
         }
         (_, Some(pool)) => match container {
             Some(container) => format!("daos://{pool}/{container}"),
@@ -449,7 +450,7 @@ fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Workload, E
         (Some(url), None) => url,
         (None, None) => {
             return table.refuse(
-                "no pool: strata makes none on a DAOS system",
+                "no pool is given, and strata does not create pools on a DAOS system",
                 format!(
                     "give --target engine://HOST:PORT/POOL/CONT (or {TARGET_VARIABLE}), or -u POOL [-X CONT] of a DAOS system"
                 ),
@@ -458,13 +459,13 @@ fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Workload, E
     };
     if !["engine://", "daos://", "null:"].iter().any(|scheme| url.starts_with(scheme)) {
         return table.refuse(
-            format!("--target: {} is no target of daos_perf", quoted(&url)),
+            format!("--target: {} is not a daos_perf target", quoted(&url)),
             "give engine://HOST:PORT/POOL/CONT or daos://POOL/CONT",
         );
     }
     if is_echo && !url.starts_with("engine://") {
         return table.refuse(
-            format!("-T echo: {} answers no RPC of strata", quoted(&url)),
+            format!("-T echo: {} does not answer strata RPCs", quoted(&url)),
             "give --target engine://HOST:PORT, or -T daos",
         );
     }

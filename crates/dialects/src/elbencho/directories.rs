@@ -29,36 +29,36 @@ const PHASES: &[(&str, &str, &str)] = &[
 
 /// Options that mean nothing here, or that nothing does: why, and the nearest there is.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("mmap", "files in directories are not mapped", "leave it out"),
-    ("strided", "it is for files and block devices", "use --rand or --backward"),
+    ("mmap", "mmap is not supported for files in directories", "leave it out"),
+    ("strided", "only files and block devices support it", "use --rand or --backward"),
     (
         "norandalign",
-        "random positions in files of directories are multiples of the block size",
+        "random positions in files in directories are always multiples of the block size",
         "leave it out",
     ),
-    ("randamount", "random operations on a file in a directory cover its size", "leave it out"),
-    ("infloop", "each file is visited once a phase", "give more files (-N), or more iterations (-i)"),
+    ("randamount", "random operations on a file in a directory always cover the whole file", "leave it out"),
+    ("infloop", "each phase visits each file once", "give more files (-N), or more iterations (-i)"),
     (
         "rwmixpct",
-        "files in directories are written or read",
+        "a phase in directories either writes or reads files",
         "give -w -r, or run both at once from a job file with concurrent = true",
     ),
     (
         "rwmixthr",
-        "files in directories are written or read",
+        "a phase in directories either writes or reads files",
         "give -w -r, or run both at once from a job file with concurrent = true",
     ),
     (
         "limitread",
-        "calls on files in directories are not paced by bytes",
-        "use `strata fs --rate`, which paces calls",
+        "strata does not limit bytes per second for files in directories",
+        "use `strata fs --rate`, which limits calls per second",
     ),
     (
         "limitwrite",
-        "calls on files in directories are not paced by bytes",
-        "use `strata fs --rate`, which paces calls",
+        "strata does not limit bytes per second for files in directories",
+        "use `strata fs --rate`, which limits calls per second",
     ),
-    ("nopathexp", "brackets in the name of a directory are taken as they are", "leave it out"),
+    ("nopathexp", "brackets in the name of a directory are never expanded", "leave it out"),
 ];
 
 /// Order of the blocks of a file.
@@ -136,7 +136,7 @@ pub(crate) fn is_meant(words: &Words, world: &dyn World) -> bool {
 pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
     match words.given.iter().map(|given| given.flag).find(|flag| OF_DIRECTORIES.contains(&flag.long)) {
         Some(flag) => TABLE.refuse(
-            format!("{} is for directories", flag.typed()),
+            format!("{} applies only to directories", flag.typed()),
             "give a directory, or --s3endpoints and a bucket, or leave it out",
         ),
         None => Ok(()),
@@ -147,8 +147,8 @@ fn path(words: &Words, world: &dyn World) -> Result<String, Error> {
     let all = paths(words);
     let [path] = all[..] else {
         return TABLE.refuse(
-            format!("{} paths where one directory is measured", all.len()),
-            "give one directory; `strata fs` takes several and deals the threads out to them",
+            format!("{} paths are given, but only one directory can be measured", all.len()),
+            "give one directory; `strata fs` takes several and divides the threads among them",
         );
     };
     let makes = words.has("mkdirs") || words.has("write");
@@ -157,16 +157,16 @@ fn path(words: &Words, world: &dyn World) -> Result<String, Error> {
         PathFacts::Missing if makes || hosts::are_given(words) => Ok(path.to_owned()),
         PathFacts::Missing => TABLE.refuse(
             format!("{} does not exist", quoted(path)),
-            "make its directories and files first (-d -w)",
+            "create its directories and files first (-d -w)",
         ),
-        _ => TABLE.refuse(format!("{} is no directory", quoted(path)), "give a directory"),
+        _ => TABLE.refuse(format!("{} is not a directory", quoted(path)), "give a directory"),
     }
 }
 
 fn order(words: &Words) -> Result<Order, Error> {
     let repeats = words.has("randalgo");
     match (words.has("rand"), words.has("backward")) {
-        (true, true) => TABLE.refuse("--rand and --backward do not go together", "give one of them"),
+        (true, true) => TABLE.refuse("--rand and --backward cannot be combined", "give one of them"),
         (true, false) => Ok(Order::Random { repeats }),
         (false, true) => Ok(Order::Backward),
         (false, false) => Ok(Order::Sequential),
@@ -233,12 +233,12 @@ impl Settings {
     fn check(&self) -> Result<(), Error> {
         if self.phases.is_empty() {
             return TABLE.refuse(
-                "no phase: nothing would be done",
+                "no phase is given",
                 "give -d (make directories), -w (write), --stat, -r (read), -F (delete files), -D (delete directories), or several",
             );
         }
         if self.verify_written && (self.salt.is_none() || !self.has("WRITE")) {
-            return TABLE.refuse("--verifydirect checks what is written", "give --verify SALT and -w too");
+            return TABLE.refuse("--verifydirect requires --verify and -w", "add --verify SALT and -w");
         }
         let moves_data = self.has("WRITE") || self.has("READ");
         if matches!(self.order, Order::Random { .. })
@@ -248,7 +248,7 @@ impl Settings {
         {
             return TABLE.refuse(
                 format!(
-                    "--rand: a file of {} bytes is less than a block of {}",
+                    "--rand: the file size of {} bytes is smaller than the block size of {}",
                     self.size_bytes, self.block_bytes
                 ),
                 "give a larger -s or a smaller -b",
@@ -257,7 +257,7 @@ impl Settings {
         let repeats = self.order == (Order::Random { repeats: true });
         if repeats && self.salt.is_some() && self.has("WRITE") {
             return TABLE.refuse(
-                "--verify does not go with random writes that repeat (--randalgo)",
+                "--verify cannot be combined with random writes that repeat (--randalgo)",
                 "leave out --randalgo: random writes then visit each block once",
             );
         }
@@ -295,18 +295,19 @@ impl Settings {
         idle(self.output.csv.is_none(), "nocsvlabels", "--csvfile");
         for option in ["dirs", "files", "size", "dirsharing", "dirstats"] {
             if self.tree.is_some() && words.has(option) {
-                warnings
-                    .push(format!("--{option} changes nothing with --treefile, which says what there is"));
+                warnings.push(format!(
+                    "--{option} changes nothing with --treefile, which lists the directories and files"
+                ));
             }
         }
         if self.verify_written {
             warnings.push(
-                "--verifydirect reads back when the write phase is over, as the phase VERIFY".to_owned(),
+                "--verifydirect reads the data back after the write phase, in a phase VERIFY".to_owned(),
             );
         }
         if self.time.is_some() && self.phases.len() > 1 {
             warnings.push(
-                "phases after one that --timelimit ends are run too, on the files that there are by then"
+                "if --timelimit ends a phase, the later phases still run, on the files that exist by then"
                     .to_owned(),
             );
         }

@@ -35,7 +35,7 @@ impl Gpu {
         let Some(text) = words.value("gpuids") else {
             return match OF_GPUS.iter().find(|long| words.has(long)) {
                 Some(long) => TABLE.refuse(
-                    format!("--{long} is for buffers on GPUs"),
+                    format!("--{long} requires buffers on GPUs"),
                     "give --gpuids with their numbers, or --gpuids all",
                 ),
                 None => Ok(None),
@@ -45,19 +45,16 @@ impl Gpu {
         let cufile = words.has("cufile") || words.has("gds");
         let registers = words.has("gdsbufreg") || words.has("gds");
         if registers && !cufile {
-            return TABLE.refuse(
-                "--gdsbufreg registers buffers with cuFile",
-                "give --cufile too, or --gds for all of it",
-            );
+            return TABLE.refuse("--gdsbufreg requires cuFile", "add --cufile, or use --gds for both");
         }
         if cufile && depth > 1 {
             return TABLE.refuse(
-                "--cufile with --iodepth above 1: each thread has one request of cuFile in flight",
+                "--cufile with --iodepth above 1: cuFile supports one request in flight per thread",
                 "give more threads (-t), or leave out --cufile",
             );
         }
         if words.has("mmap") {
-            return TABLE.refuse("--mmap does not go with --gpuids", "leave out one of them");
+            return TABLE.refuse("--mmap cannot be combined with --gpuids", "leave out one of them");
         }
         Ok(Some(Self {
             devices,

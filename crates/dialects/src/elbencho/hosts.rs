@@ -13,10 +13,14 @@ use crate::words::Words;
 
 /// Options that hosts cannot carry out together: why, and the nearest there is.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("strided", "blocks in strides are dealt out to the threads of one host", "leave it out, or use --rand"),
-    ("treefile", "the list would be another one on each host", "use -n and -N"),
-    ("s3listobj", "one thread of one host lists", "list without --hosts"),
-    ("dryrun", "what each host would do is known there", "leave it out, or leave out --hosts"),
+    (
+        "strided",
+        "strided blocks are divided only among the threads of one host",
+        "leave it out, or use --rand",
+    ),
+    ("treefile", "each host would use a different list", "use -n and -N"),
+    ("s3listobj", "listing uses one thread of one host", "list without --hosts"),
+    ("dryrun", "the work of each host is known only on that host", "leave it out, or leave out --hosts"),
 ];
 
 /// Hosts that carry a run out together; none where this process does alone.
@@ -42,13 +46,13 @@ impl Hosts {
     pub(crate) fn read(words: &Words, world: &dyn World) -> Result<Self, Error> {
         const OF_HOSTS: &[&str] = &["svcpwfile", "port", "numhosts", "rotatehosts", "nosvcshare"];
         if let Some(option) = ["foreground", "nodetach"].iter().find(|option| words.has(option)) {
-            return TABLE.refuse(format!("--{option} goes with --service"), "leave it out");
+            return TABLE.refuse(format!("--{option} requires --service"), "leave it out");
         }
         if !are_given(words) {
             return match OF_HOSTS.iter().find(|option| words.has(option)) {
                 Some(option) => TABLE.refuse(
-                    format!("--{option} is for services, and no host is named"),
-                    "give --hosts LIST or --hostsfile FILE too, or leave it out",
+                    format!("--{option} requires services, but no host is given"),
+                    "add --hosts LIST or --hostsfile FILE, or leave it out",
                 ),
                 None => Ok(Self::default()),
             };
@@ -58,13 +62,13 @@ impl Hosts {
         }
         if words.value("cores") == Some("all") {
             return TABLE.refuse(
-                "--cores all with --hosts: each host has processors of its own",
+                "--cores all with --hosts: each host has different CPUs",
                 "leave it out, or give a list",
             );
         }
         let names = listed(words, service::port(words)?, world)?;
         if names.is_empty() {
-            return TABLE.refuse("--hosts names no host", "give names with commas between");
+            return TABLE.refuse("--hosts names no host", "give host names, separated by commas");
         }
         let is_own = words.has("nosvcshare");
         Ok(Self { rotated: rotated(words, names.len(), is_own)?, names, is_own })
@@ -79,7 +83,7 @@ impl Hosts {
         match made.filter(|_| self.rotated.is_some()) {
             None => Ok(()),
             Some(option) => TABLE.refuse(
-                format!("--rotatehosts with --{option} in directories: hosts would change places around its phase, too"),
+                format!("--rotatehosts with --{option} in directories: the hosts would also rotate before and after its phase"),
                 "leave out one of them",
             ),
         }
@@ -130,13 +134,13 @@ fn rotated(words: &Words, hosts: usize, is_own: bool) -> Result<Option<u32>, Err
     }
     if is_own {
         return TABLE.refuse(
-            "--rotatehosts with --nosvcshare: each host has paths of its own, and none sees what another wrote",
+            "--rotatehosts with --nosvcshare: each host has its own paths and cannot read data of other hosts",
             "leave out one of them",
         );
     }
     if number(words, "iterations", 1, 100_000)?.is_some_and(|iterations| iterations > 1) {
         return TABLE.refuse(
-            "--rotatehosts with -i: hosts would change places between iterations too",
+            "--rotatehosts with -i: the hosts would also rotate between iterations",
             "leave out -i, and run the command several times",
         );
     }
@@ -155,8 +159,8 @@ pub(crate) fn listed(words: &Words, port: u64, world: &dyn World) -> Result<Vec<
     if let Some(count) = number(words, "numhosts", 1, 65_536)? {
         if count > names.len() as u64 {
             return TABLE.refuse(
-                format!("--numhosts {count} is more than the {} hosts that are named", names.len()),
-                "name more, or give a smaller number",
+                format!("--numhosts {count} is more than the {} hosts given", names.len()),
+                "give more hosts or a smaller number",
             );
         }
         names.truncate(count as usize);

@@ -239,7 +239,7 @@ fn refuse_netbench(words: &Words) -> Result<(), Error> {
         &["servers", "serversfile", "clients", "clientsfile", "respsize", "sendbuf", "recvbuf", "netdevs"];
     match OF_NETBENCH.iter().find(|option| words.has(option)) {
         Some(option) => {
-            TABLE.refuse(format!("--{option} goes with --netbench"), "give --netbench too, or leave it out")
+            TABLE.refuse(format!("--{option} requires --netbench"), "add --netbench, or leave it out")
         }
         None => Ok(()),
     }
@@ -255,7 +255,7 @@ fn command(words: &[String], secrets: &[String]) -> String {
 fn only_output(words: &Words) -> Option<Piece> {
     if words.has("version") {
         return Some(Piece::stdout(format!(
-            "{TOOL}\n * Version: {VERSION}\n * Spoken by: strata {}\n",
+            "{TOOL}\n * Version: {VERSION}\n * Provided by: strata {}\n",
             env!("CARGO_PKG_VERSION")
         )));
     }
@@ -264,7 +264,7 @@ fn only_output(words: &Words) -> Option<Piece> {
         .any(|long| words.has(long));
     is_help.then(|| {
         Piece::stdout(format!(
-            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nLarge files, block devices, files in a directory, a bucket of S3, networks. Options:\n{}",
+            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nMeasures large files, block devices, files in a directory, S3 buckets and networks. Options:\n{}",
             TABLE.help()
         ))
     })

@@ -84,20 +84,20 @@ impl NetSettings {
     pub(crate) fn read(words: &Words, world: &dyn World, warnings: &mut Vec<String>) -> Result<Self, Error> {
         if let Some(option) = OF_FILES.iter().find(|option| words.has(option)) {
             return TABLE.refuse(
-                format!("--{option} does not go with --netbench"),
+                format!("--{option} cannot be combined with --netbench"),
                 "leave it out: netbench sends -b bytes and receives --respsize bytes",
             );
         }
         if let Some(option) = OF_HOSTS.iter().find(|option| words.has(option)) {
             return TABLE.refuse(
-                format!("--{option} does not go with --netbench"),
+                format!("--{option} cannot be combined with --netbench"),
                 "give --servers LIST and --clients LIST",
             );
         }
         if let Some(path) = words.paths.first() {
             return TABLE.refuse(
-                format!("{}: --netbench takes no path", quoted(path)),
-                "give hosts with --servers and --clients; quote lists with blanks",
+                format!("{}: --netbench does not take a path", quoted(path)),
+                "give hosts with --servers and --clients; quote lists that contain blanks",
             );
         }
         let port = service::port(words)?;
@@ -106,15 +106,15 @@ impl NetSettings {
         for (hosts, option) in [(&servers, "servers"), (&clients, "clients")] {
             if hosts.is_empty() {
                 return TABLE.refuse(
-                    format!("no host that is one of the {option}"),
+                    format!("no {option} are given"),
                     format!("give --{option} LIST or --{option}file FILE: hosts that run elbencho --service"),
                 );
             }
         }
         if let Some(both) = servers.iter().find(|server| clients.contains(server)) {
             return TABLE.refuse(
-                format!("{} is a server and a client", quoted(both)),
-                "start a second service there with another --port, and name each once",
+                format!("{} is both a server and a client", quoted(both)),
+                "start a second service on that host with another --port and name each service once",
             );
         }
         let block_bytes = match words.value("block") {
@@ -125,8 +125,9 @@ impl NetSettings {
         };
         let reply_bytes = match words.value("respsize") {
             None => 1,
-            Some(_) => size(words, "respsize")?
-                .ok_or_else(|| TABLE.error("--respsize 0 is no reply", "give a size above 0, such as 1"))?,
+            Some(_) => size(words, "respsize")?.ok_or_else(|| {
+                TABLE.error("--respsize 0 sends no reply", "give a size above 0, such as 1")
+            })?,
         };
         let settings = Self {
             servers,
@@ -148,11 +149,11 @@ impl NetSettings {
         let time = seconds(words, "timelimit")?;
         let is_endless = words.has("infloop");
         if is_endless && time.is_none() {
-            return TABLE.refuse("--infloop never ends", "give --timelimit SECONDS too");
+            return TABLE.refuse("--infloop never ends", "add --timelimit SECONDS");
         }
         if self.size_bytes.is_none() && time.is_none() {
             return TABLE.refuse(
-                "no -s/--size: nothing says how much each thread sends",
+                "no -s/--size: the amount of data per thread is unknown",
                 "give -s SIZE, --timelimit SECONDS, or both",
             );
         }

@@ -53,14 +53,14 @@ fn brackets(path: &str) -> Option<(&str, &str, &str)> {
 /// Expands `file[1-4]` and `dev[1,3]`, as often as it occurs; numbers are as wide as the first of their range.
 pub(super) fn expand(path: &str, out: &mut Vec<String>) -> Result<(), Error> {
     let full =
-        || TABLE.error(format!("{} are too many paths", quoted(path)), format!("give at most {PATHS_MAX}"));
+        || TABLE.error(format!("{} paths are too many", quoted(path)), format!("give at most {PATHS_MAX}"));
     let Some((before, list, after)) = brackets(path) else {
         out.push(path.to_owned());
         return if out.len() > PATHS_MAX { Err(full()) } else { Ok(()) };
     };
     let bad = || {
         TABLE.error(
-            format!("the brackets of {} hold no list of numbers", quoted(path)),
+            format!("the brackets in {} do not contain a list of numbers", quoted(path)),
             "give numbers and ranges such as [1-4] or [1,3], or --nopathexp",
         )
     };
@@ -93,7 +93,7 @@ fn expand_all(words: &[String], expands: bool) -> Result<Vec<String>, Error> {
         let path = word.strip_prefix("file://").unwrap_or(word);
         if ["hdfs://"].iter().any(|prefix| path.starts_with(prefix)) {
             return TABLE.refuse(
-                format!("{} is not measured in this version", quoted(path)),
+                format!("{}: this version does not support HDFS", quoted(path)),
                 "give files or block devices",
             );
         }
@@ -120,8 +120,10 @@ fn kind_of(path: &str, facts: PathFacts, is_elsewhere: bool) -> Result<Kind, Err
             "check its name",
         ),
         PathFacts::Missing => Ok(Kind::File),
-        PathFacts::Directory | PathFacts::Other => TABLE
-            .refuse(format!("{} is no file or block device", quoted(path)), "give files or block devices"),
+        PathFacts::Directory | PathFacts::Other => TABLE.refuse(
+            format!("{} is neither a file nor a block device", quoted(path)),
+            "give files or block devices",
+        ),
     }
 }
 
@@ -132,8 +134,8 @@ fn look(paths: &[String], is_elsewhere: bool, world: &dyn World) -> Result<(Kind
     for (path, facts) in paths.iter().zip(&facts) {
         if kind_of(path, *facts, is_elsewhere)? != kind {
             return TABLE.refuse(
-                format!("{} and {} are of different kinds", quoted(&paths[0]), quoted(path)),
-                "give files alone, or block devices alone",
+                format!("{} and {} are not of the same type", quoted(&paths[0]), quoted(path)),
+                "give only files or only block devices",
             );
         }
     }
@@ -152,13 +154,13 @@ fn check_existing(settings: &Settings, path: &str, facts: PathFacts, size_bytes:
     let PathFacts::File { size_bytes: own } = facts else { return Ok(()) };
     if settings.delete {
         return TABLE.refuse(
-            format!("-F/--delfiles: {} was there before", quoted(path)),
-            "strata removes only what the same run created: leave out -F, or remove it first",
+            format!("-F/--delfiles: {} already exists", quoted(path)),
+            "strata removes only files that the same run created: leave out -F, or remove the file first",
         );
     }
     if settings.write && settings.truncate && own > 0 {
         return TABLE.refuse(
-            format!("--trunc would throw away the data of {}", quoted(path)),
+            format!("--trunc would delete the data of {}", quoted(path)),
             "remove the file first, or leave out --trunc",
         );
     }
@@ -200,7 +202,7 @@ pub(crate) fn dataset(
     let paths = expand_all(words, expands)?;
     let (kind, facts) = look(&paths, settings.is_elsewhere, world)?;
     if settings.delete && kind == Kind::BlockDevice {
-        return TABLE.refuse("-F/--delfiles is for files, not for block devices", "leave it out");
+        return TABLE.refuse("-F/--delfiles does not apply to block devices", "leave it out");
     }
     if let Some(at) = facts
         .iter()
@@ -214,19 +216,19 @@ pub(crate) fn dataset(
     let whole =
         whole.filter(|_| settings.size_bytes.is_some() || !settings.is_elsewhere || kind == Kind::File);
     let Some(whole) = whole else {
-        return TABLE.refuse(format!("{} has no size that is known here", quoted(&paths[0])), "give -s SIZE");
+        return TABLE.refuse(format!("the size of {} is unknown", quoted(&paths[0])), "give -s SIZE");
     };
     for (path, facts) in paths.iter().zip(&facts).filter(|_| !settings.is_elsewhere) {
         check_size(settings, path, *facts, whole)?;
     }
     let block_bytes = settings.block_bytes.min(whole);
     if block_bytes < settings.block_bytes {
-        warnings.push(format!("the block size is reduced to the size of {whole} bytes"));
+        warnings.push(format!("the block size is reduced to the path size of {whole} bytes"));
     }
     let size_bytes = whole - whole % block_bytes;
     if size_bytes < whole {
         warnings.push(format!(
-            "the last {} bytes of each path, less than a block, are left out",
+            "the last {} bytes of each path are not used: they are less than a block",
             whole - size_bytes
         ));
     }
@@ -242,13 +244,14 @@ fn random_bytes(settings: &Settings, dataset: &Dataset, warnings: &mut Vec<Strin
     let round = dataset.block_bytes.saturating_mul(u64::from(settings.threads));
     if asked < round {
         return TABLE.refuse(
-            format!("--randamount {asked} is less than a block for each thread"),
+            format!("--randamount {asked} is less than one block per thread"),
             format!("give at least {round}"),
         );
     }
     let amount = asked - asked % round;
     if amount < asked {
-        warnings.push(format!("--randamount is reduced to {amount} bytes: whole blocks for each thread"));
+        warnings
+            .push(format!("--randamount is reduced to {amount} bytes, a whole number of blocks per thread"));
     }
     Ok(amount)
 }

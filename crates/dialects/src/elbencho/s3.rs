@@ -85,8 +85,10 @@ pub(crate) fn is_meant(words: &Words) -> bool {
 /// Refuses options of S3 where there is none.
 pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
     match words.given.iter().map(|given| given.flag).find(|flag| flag.long.starts_with("s3")) {
-        Some(flag) => TABLE
-            .refuse(format!("{} is for buckets", flag.typed()), "give --s3endpoints too, or leave it out"),
+        Some(flag) => TABLE.refuse(
+            format!("{} applies only to buckets", flag.typed()),
+            "add --s3endpoints, or leave it out",
+        ),
         None => Ok(()),
     }
 }
@@ -137,7 +139,7 @@ impl Settings {
         let mut others = OF_FILES.iter().chain(NOT_OF_S3).chain(OF_CUFILE);
         if let Some(option) = others.find(|option| words.has(option)) {
             return TABLE.refuse(
-                format!("--{option} is for files, directories and block devices"),
+                format!("--{option} applies only to files, directories and block devices"),
                 "leave it out for S3",
             );
         }
@@ -148,8 +150,7 @@ impl Settings {
             })?,
         };
         if hosts.share_paths() == Some(false) {
-            return TABLE
-                .refuse("--nosvcshare: a bucket is the same for all hosts", "leave it out for buckets");
+            return TABLE.refuse("--nosvcshare: all hosts always share a bucket", "leave it out for buckets");
         }
         let listed = number(words, "s3listobj", 1, OBJECTS_MAX)?.unwrap_or(0);
         let depth = number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32;
@@ -210,24 +211,24 @@ impl Settings {
         let writes = self.has(Operation::Put);
         if words.has("mkdirs") && !writes {
             return TABLE.refuse(
-                "-d/--mkdirs alone: a bucket is made when something is written into it",
-                "give -w too, or make it with another client",
+                "-d/--mkdirs without -w: strata creates a bucket only for a write phase",
+                "add -w, or create the bucket with another client",
             );
         }
         if words.has("deldirs") && !(words.has("mkdirs") && writes) {
             return TABLE.refuse(
-                "-D/--deldirs deletes a bucket of others",
-                "strata deletes only a bucket that the same run made: give -d and -w too, or use another client",
+                "-D/--deldirs would delete a bucket that this run did not create",
+                "strata deletes only buckets created by the same run: add -d and -w, or use another client",
             );
         }
         if self.phases.is_empty() {
             return TABLE.refuse(
-                "no phase: nothing would be done",
+                "no phase is given",
                 "give -w (write), --stat, --s3listobj N, -r (read) or -F (delete)",
             );
         }
         if self.endless && self.time.is_none() {
-            return TABLE.refuse("--infloop never ends", "give --timelimit SECONDS too");
+            return TABLE.refuse("--infloop never ends", "add --timelimit SECONDS");
         }
         if self.objects() > OBJECTS_MAX {
             return TABLE
@@ -245,17 +246,19 @@ impl Settings {
     fn check_sizes(&self) -> Result<(), Error> {
         if !(self.has(Operation::Put) || self.has(Operation::Get)) {
             return match self.verify {
-                true => TABLE.refuse("--verify checks what is read", "give -w or -r too, or leave it out"),
+                true => {
+                    TABLE.refuse("--verify requires a write or read phase", "add -w or -r, or leave it out")
+                }
                 false => Ok(()),
             };
         }
         if self.size_bytes == 0 {
-            return TABLE.refuse("no -s/--size: objects have no size", "give -s SIZE");
+            return TABLE.refuse("no -s/--size: the size of the objects is unknown", "give -s SIZE");
         }
         if self.is_multipart() && self.block_bytes < PART_BYTES_MIN {
             return TABLE.refuse(
-                format!("-b {} makes parts that are smaller than S3 takes", ByteSize(self.block_bytes)),
-                format!("give -b 5m or more, or at least the size, {}", ByteSize(self.size_bytes)),
+                format!("-b {} makes parts smaller than the S3 minimum", ByteSize(self.block_bytes)),
+                format!("give -b 5m or more, or at least the object size of {}", ByteSize(self.size_bytes)),
             );
         }
         if self.has(Operation::Get) && self.reads_ranges() {
@@ -267,7 +270,7 @@ impl Settings {
             }
             if self.verify {
                 return TABLE.refuse(
-                    "--verify checks whole objects, and -b reads ranges of them",
+                    "--verify checks whole objects, but this -b reads ranges of objects",
                     "give -b of at least -s",
                 );
             }
@@ -401,15 +404,15 @@ fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
     let given = words.value("s3endpoints").map(str::to_owned);
     let list = given.or_else(|| variable(world, &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]));
     let Some(list) = list else {
-        return TABLE.refuse("no server of S3", "give --s3endpoints http://HOST:PORT");
+        return TABLE.refuse("no S3 server is given", "give --s3endpoints http://HOST:PORT");
     };
     let mut all = Vec::new();
     for text in list.split([',', ' ']).filter(|text| !text.is_empty()) {
         if text.contains('@') {
             // What may be a password is shown to nobody.
             return TABLE.refuse(
-                "a user in --s3endpoints",
-                "give the keys by --s3key and --s3secret, or by the environment",
+                "--s3endpoints contains a user name",
+                "give the keys with --s3key and --s3secret, or in the environment",
             );
         }
         let is_whole = text.starts_with("http://") || text.starts_with("https://");
@@ -417,7 +420,8 @@ fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
         if words.has("nopathexp") { all.push(text) } else { expand(&text, &mut all)? }
     }
     match all.is_empty() {
-        true => TABLE.refuse("--s3endpoints names no server", "give http://HOST:PORT, several with commas"),
+        true => TABLE
+            .refuse("--s3endpoints names no server", "give http://HOST:PORT, several separated by commas"),
         false => Ok(all),
     }
 }
@@ -426,25 +430,28 @@ fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
 fn bucket(words: &Words) -> Result<String, Error> {
     let all: Vec<&str> = words.values("path").chain(words.paths.iter().map(String::as_str)).collect();
     let [path] = all[..] else {
-        return TABLE.refuse(format!("{} buckets where one is measured", all.len()), "give one bucket");
+        return TABLE.refuse(
+            format!("{} buckets are given, but only one can be measured", all.len()),
+            "give one bucket",
+        );
     };
     let name = path.strip_prefix("s3://").unwrap_or(path).trim_end_matches('/');
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if name.contains('/') {
         return TABLE.refuse(
-            format!("{} names an object: objects are not measured one by one", quoted(path)),
+            format!("{} names an object: strata does not measure individual objects", quoted(path)),
             "give a bucket, with -n and -N for its objects and --s3objprefix for their names",
         );
     }
     if name.is_empty() || !name.bytes().all(is_good) {
         return TABLE
-            .refuse(format!("{} is no name of a bucket", quoted(path)), "give a name such as s3://mybucket");
+            .refuse(format!("{} is not a bucket name", quoted(path)), "give a name such as s3://mybucket");
     }
     let prefix = words.value("s3objprefix").unwrap_or_default();
     if prefix.contains("%%%") {
         return TABLE.refuse(
-            "--s3objprefix: %%% would stand for other digits in each run",
-            "give a prefix that later runs can give again",
+            "--s3objprefix: %%% would produce different digits in each run",
+            "give a fixed prefix that later runs can repeat",
         );
     }
     Ok(if prefix.is_empty() { format!("s3://{name}") } else { format!("s3://{name}/{prefix}") })

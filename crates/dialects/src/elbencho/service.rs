@@ -47,8 +47,10 @@ pub(crate) fn request(words: &Words, world: &dyn World) -> Result<Option<Request
 /// A service: without a shared secret on loopback alone, with one on all interfaces.
 fn serve(words: &Words, port: u64, world: &dyn World) -> Result<Request, Error> {
     if words.has("netbench") || are_given(words) || !words.paths.is_empty() {
-        return TABLE
-            .refuse("--service takes its work from the one who starts it", "give paths and phases there");
+        return TABLE.refuse(
+            "--service takes paths and phases only from the client",
+            "give them on the client's command line",
+        );
     }
     let token_file = token_file(words);
     let address = if token_file.is_some() { "0.0.0.0" } else { "127.0.0.1" };

@@ -208,42 +208,40 @@ impl Settings {
         if !self.write && !self.read {
             return match self.delete {
                 true => TABLE.refuse(
-                    "-F/--delfiles alone deletes files of others",
-                    "strata removes only what the same run created: give -w too, or use rm(1)",
+                    "-F/--delfiles without -w deletes files that this run did not create",
+                    "strata removes only files that the same run created: add -w, or use rm(1)",
                 ),
-                false => {
-                    TABLE.refuse("no phase: nothing would be done", "give -w (write), -r (read), or both")
-                }
+                false => TABLE.refuse("no phase is given", "give -w (write), -r (read), or both"),
             };
         }
         if self.delete && !self.write {
             return TABLE.refuse(
-                "-F/--delfiles without -w deletes files of others",
-                "strata removes only what the same run created: give -w too, or use rm(1)",
+                "-F/--delfiles without -w deletes files that this run did not create",
+                "strata removes only files that the same run created: add -w, or use rm(1)",
             );
         }
         if self.mix != Mix::None && !self.write {
             return TABLE.refuse(
-                "--rwmixpct and --rwmixthr mix reads into the write phase",
-                "give -w (without -r for a mix alone)",
+                "--rwmixpct and --rwmixthr require a write phase",
+                "add -w (leave out -r to run only the mix)",
             );
         }
         if let Mix::Threads(readers) = self.mix
             && readers > self.threads
         {
             return TABLE.refuse(
-                format!("--rwmixthr {readers} is more than the threads (-t {})", self.threads),
+                format!("--rwmixthr {readers} is more than the number of threads (-t {})", self.threads),
                 format!("give at most {}", self.threads),
             );
         }
         if self.is_elsewhere && (self.truncate || self.truncate_to_size) {
             return TABLE.refuse(
-                "--trunc and --trunctosize with --hosts: only a host itself sees what a file has",
-                "remove the file first, and leave it out",
+                "--trunc and --trunctosize with --hosts: strata cannot check the files on the hosts",
+                "leave the option out and remove the file first",
             );
         }
         if self.endless && self.time.is_none() {
-            return TABLE.refuse("--infloop never ends", "give --timelimit SECONDS too");
+            return TABLE.refuse("--infloop never ends", "add --timelimit SECONDS");
         }
         if self.sync && !self.drop_cache && self.write && self.time.is_some() {
             return TABLE.refuse(
@@ -257,20 +255,20 @@ impl Settings {
     fn check_order(&self) -> Result<(), Error> {
         if self.mmap && self.depth > 1 {
             return TABLE.refuse(
-                "--mmap has one operation at a time",
+                "--mmap runs one operation at a time",
                 "leave out --iodepth, or give more threads (-t)",
             );
         }
         if self.mmap && self.direct {
-            return TABLE.refuse("--direct means nothing to --mmap", "leave out one of them");
+            return TABLE.refuse("--direct has no effect with --mmap", "leave out one of them");
         }
         let is_strided = self.order == Order::Strided && self.threads > 1;
         if is_strided && self.endless {
             return TABLE
-                .refuse("--strided with several threads ends when all is done", "leave out --infloop");
+                .refuse("--strided with several threads visits each block only once", "leave out --infloop");
         }
         if is_strided && matches!(self.mix, Mix::Threads(_)) {
-            return TABLE.refuse("--strided and --rwmixthr both deal the threads out", "use --rwmixpct");
+            return TABLE.refuse("--strided and --rwmixthr both assign blocks to threads", "use --rwmixpct");
         }
         if is_strided && self.salt.is_some() {
             return TABLE.refuse(
@@ -283,20 +281,20 @@ impl Settings {
 
     fn check_verification(&self) -> Result<(), Error> {
         if self.verify_written && (self.salt.is_none() || !self.write) {
-            return TABLE.refuse("--verifydirect checks what is written", "give --verify SALT and -w too");
+            return TABLE.refuse("--verifydirect requires --verify and -w", "add --verify SALT and -w");
         }
         if self.salt.is_none() {
             return Ok(());
         }
         if self.mix != Mix::None {
             return TABLE.refuse(
-                "--verify does not go with a mix of reads and writes",
+                "--verify cannot be combined with a mix of reads and writes",
                 "write first, then read: -w -r",
             );
         }
         if self.write && matches!(self.order, Order::Random { .. }) {
             return TABLE.refuse(
-                "--verify does not go with random writes",
+                "--verify cannot be combined with random writes",
                 "write in order first, then read with --rand",
             );
         }
@@ -322,10 +320,10 @@ impl Settings {
         idle(!self.write && !self.drop_cache, "sync", "-w or --dropcache");
         idle(self.output.csv.is_none(), "nocsvlabels", "--csvfile");
         if self.sync && self.write && !self.drop_cache {
-            warnings.push("--sync is done at the end of the write phase, within its time".to_owned());
+            warnings.push("--sync runs at the end of the write phase and counts in its time".to_owned());
         }
         if self.verify_written {
-            warnings.push("--verifydirect reads back when the write phase is over".to_owned());
+            warnings.push("--verifydirect reads the data back after the write phase".to_owned());
         }
     }
 }
@@ -353,11 +351,11 @@ fn order(words: &Words, warnings: &mut Vec<String>) -> Result<Order, Error> {
         ["rand"] => {
             let is_asked = words.has("norandalign");
             if is_asked && is_direct(words) {
-                warnings.push("--norandalign is left out: --direct needs aligned positions".to_owned());
+                warnings.push("--norandalign is ignored: --direct requires aligned positions".to_owned());
             }
             Ok(Order::Random { unaligned: is_asked && !is_direct(words), amount_bytes, repeats })
         }
-        [..] => TABLE.refuse(format!("--{} do not go together", given.join(" and --")), "give one of them"),
+        [..] => TABLE.refuse(format!("--{} cannot be combined", given.join(" and --")), "give one of them"),
     }
 }
 
@@ -366,7 +364,7 @@ fn mix(words: &Words) -> Result<Mix, Error> {
     let threads = number(words, "rwmixthr", 0, 4096)?;
     match (percent, threads) {
         (Some(_), Some(_)) => {
-            TABLE.refuse("--rwmixpct and --rwmixthr do not go together", "give one of them")
+            TABLE.refuse("--rwmixpct and --rwmixthr cannot be combined", "give one of them")
         }
         (Some(percent), None) => Ok(Mix::Percent(percent)),
         (None, Some(threads)) => Ok(Mix::Threads(threads as u32)),
@@ -379,7 +377,7 @@ pub(super) fn refills(words: &Words) -> Result<bool, Error> {
         None | Some(100) => Ok(true),
         Some(0) => Ok(false),
         Some(percent) => TABLE.refuse(
-            format!("--blockvarpct {percent}: a block is new as a whole or not at all"),
+            format!("--blockvarpct {percent}: strata refills a block completely or not at all"),
             "use 100 or 0, or `strata media --dedupe PERCENT`",
         ),
     }
@@ -399,7 +397,7 @@ pub(super) fn output(words: &Words, warnings: &mut Vec<String>) -> Result<Output
     let path = |long: &str| words.value(long).map(PathBuf::from);
     let label = words.value("label").unwrap_or_default();
     if label.contains(['\n', '\r']) {
-        warnings.push("line breaks in --label are taken out".to_owned());
+        warnings.push("line breaks in --label are replaced by blanks".to_owned());
     }
     Ok(Output {
         latency: words.has("lat"),

@@ -73,7 +73,7 @@ pub(crate) fn build(
         settings.time.is_some() && !settings.endless && !matches!(settings.order, Order::Random { .. });
     if is_limited && !blocks.is_multiple_of(u64::from(settings.threads)) {
         warnings.push(format!(
-            "{blocks} blocks cannot be shared evenly by {} threads: with --timelimit a few are left out",
+            "{blocks} blocks cannot be divided evenly among {} threads: with --timelimit a few blocks are not used",
             settings.threads
         ));
     }
@@ -170,7 +170,7 @@ fn shared(settings: &Settings, dataset: &Dataset, readers: u32) -> Result<Vec<Pa
     };
     if read_blocks == 0 || (read_blocks == blocks && readers < settings.threads) {
         return TABLE.refuse(
-            format!("{blocks} blocks a path are too few for {threads} threads with --rwmixthr"),
+            format!("{blocks} blocks per path are too few for {threads} threads with --rwmixthr"),
             "give a larger -s or a smaller -b",
         );
     }
@@ -344,5 +344,5 @@ pub(crate) fn dry_run(settings: &Settings, dataset: &Dataset) -> String {
 /// Seconds between phases, for the table of warnings.
 pub(crate) fn later_phases_run(settings: &Settings, programme: &Programme) -> Option<String> {
     let is_told = settings.time.is_some_and(|time| time > Span(0)) && programme.steps.len() > 1;
-    is_told.then(|| "phases after one that --timelimit ends are run too".to_owned())
+    is_told.then(|| "if --timelimit ends a phase, the later phases still run".to_owned())
 }

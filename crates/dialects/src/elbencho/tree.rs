@@ -31,24 +31,24 @@ impl Tree {
             return match OF_TREES.iter().find(|option| words.has(option)) {
                 None => Ok(None),
                 Some(option @ &"treescan") => TABLE.refuse(
-                    format!("--{option} writes a list, and nothing says where"),
-                    "give --treefile FILE too, the name of a new file",
+                    format!("--{option} writes a list, but no file is given"),
+                    "add --treefile FILE, the name of a new file",
                 ),
                 Some(option) => {
-                    TABLE.refuse(format!("--{option} is for trees from a list"), "give --treefile FILE too")
+                    TABLE.refuse(format!("--{option} requires --treefile"), "add --treefile FILE")
                 }
             };
         };
         if words.has("dryrun") {
             return TABLE.refuse(
-                "--dryrun: what a tree file lists is counted when it is run",
+                "--dryrun: strata counts the entries of a tree file only during a run",
                 "leave it out; `grep -c '^f' FILE` counts its files",
             );
         }
         let scanned =
             words.value("treescan").map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
         if scanned.as_ref().is_some_and(|path| path.contains("://")) {
-            return TABLE.refuse("--treescan: only directories are scanned", "give a directory");
+            return TABLE.refuse("--treescan scans only directories", "give a directory");
         }
         Ok(Some(Self {
             file: file.to_owned(),

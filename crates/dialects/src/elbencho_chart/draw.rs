@@ -39,7 +39,7 @@ fn warnings(table: &Table, graphs: &[(Graph, Side)], lengths: &[usize]) -> Vec<S
     let operations = table.operations().unwrap_or_default();
     if operations.len() > 1 && graphs.iter().any(|(graph, _)| graph.operation.is_none()) {
         warnings.push(format!(
-            "the lines are of several operations ({}), and a graph without one shows them one after another; name one, as in -y \"{}:{}\"",
+            "the CSV file has several operations ({}), and a graph without :OP shows them one after another; name one, as in -y \"{}:{}\"",
             operations.join(", "),
             graphs[0].0.column,
             operations[0]
@@ -52,7 +52,7 @@ fn warnings(table: &Table, graphs: &[(Graph, Side)], lengths: &[usize]) -> Vec<S
             .map(|((graph, _), length)| format!("{} has {length}", name_of(graph)))
             .collect();
         warnings.push(format!(
-            "the graphs have different numbers of lines ({}): names are those of the first",
+            "the graphs have different numbers of lines ({}): the x axis uses the names of the first graph",
             counted.join(", ")
         ));
     }

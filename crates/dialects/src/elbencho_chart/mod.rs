@@ -74,7 +74,7 @@ fn place(options: &Options, world: &dyn World) -> Result<Option<String>, Error> 
     if world.look(&path) != PathFacts::Missing && !is_ours() {
         return Err(Error::usage(
             NAME,
-            "without --imgfile the chart would go here, but something else is there",
+            "without --imgfile the chart would overwrite this file, which is not such a chart",
         )
         .with("path", &path)
         .remedy("name a file: --imgfile chart.svg"));

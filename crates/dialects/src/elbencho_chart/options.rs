@@ -10,34 +10,34 @@ const SIDE_PIXELS: std::ops::RangeInclusive<u32> = 64..=8192;
 
 /// Shown for `-h`.
 pub(super) const HELP: &str = "\
-elbencho-chart: a line or bar chart of an elbencho CSV file.
+elbencho-chart: draws a line or bar chart of an elbencho CSV file.
 
-Usage: elbencho-chart [OPTIONS] CSVFILE      (- is standard input)
+Usage: elbencho-chart [OPTIONS] CSVFILE      (- reads standard input)
 
   -c                 list the columns of the CSV file
   -o                 list the operations of the CSV file
-  -x COL             column for the names along the x axis; several are joined with @
-  -y COL[:OP]        column for a graph on the left y axis, of the lines with operation OP; several give several graphs
-  -Y COL[:OP]        as -y, on the right y axis
-  --imgfile PATH     image to write, .svg or .png [default: CSVFILE's name with .svg, in this directory]
+  -x COL             column for the names on the x axis; several columns are joined with @
+  -y COL[:OP]        column for a graph on the left y axis, from the lines with operation OP; repeatable
+  -Y COL[:OP]        like -y, on the right y axis
+  --imgfile PATH     image to write, .svg or .png [default: name of CSVFILE with .svg, in this directory]
   --bars             bars instead of lines
   --chartsize W,H    width and height in pixels [default: 960,440]
-  --fontsize NUM     size of the writing in pixels [default: 13]
-  --imgbg RGB        colour of the background, such as \"#ffffff\" [default: transparent]
-  --keypos STRING    where the names of the graphs stand, always outside of the data: words of top, bottom, left, right,
+  --fontsize NUM     text size in pixels [default: 13]
+  --imgbg RGB        background colour, such as \"#ffffff\" [default: transparent]
+  --keypos STRING    position of the graph names, always outside the data: words of top, bottom, left, right,
                      center, outside, off [default: top center]
-  --linecolors LIST  colours of the graphs, such as \"#0072b2 #d55e00\" [default: colours that everybody can tell apart]
+  --linecolors LIST  colours of the graphs, such as \"#0072b2 #d55e00\" [default: a colour-blind safe palette]
   --linewidth NUM    width of lines [default: 3]
-  --pointsize NUM    size of dots relative to the writing [default: 0.5]
+  --pointsize NUM    size of dots relative to the text [default: 0.5]
   --pointbox NUM     gap between a dot and its line, relative to the dot [default: 1]
-  --borderflags NUM  lines around the data, added up: 1 bottom, 2 left, 4 top, 8 right [default: 15]
+  --borderflags NUM  lines around the data, as a sum: 1 bottom, 2 left, 4 top, 8 right [default: 15]
   --title STRING     headline
-  --xrot NUM         degrees by which the names along the x axis are turned, -90 to 90 [default: 0]
+  --xrot NUM         rotation of the names on the x axis in degrees, -90 to 90 [default: 0]
   --xtitle, --ytitle, --Ytitle STRING
-                     titles of the x axis, the left and the right y axis
-  -h, --help         this text
+                     titles of the x axis, the left y axis and the right y axis
+  -h, --help         show this help
 
-Refused: --excel (write an image), --terminaltype (nothing is shown by gnuplot), --imgfile with .pdf.
+Not supported: --excel (write an image), --terminaltype (gnuplot is not used), --imgfile with .pdf.
 ";
 
 /// Options of the command line.
@@ -105,7 +105,7 @@ pub(super) enum Parsed {
 }
 
 fn bad(option: &str, value: &str, accepted: &str) -> Error {
-    Error::usage(NAME, format!("{option} {}: {accepted} is accepted", value.escape_debug()))
+    Error::usage(NAME, format!("{option} {}: expected {accepted}", value.escape_debug()))
 }
 
 /// Reads the words.
@@ -130,10 +130,7 @@ pub(super) fn parse(words: &[String]) -> Result<Parsed, Error> {
                 if let Some(after) = rest.next() {
                     return Err(Error::usage(
                         NAME,
-                        format!(
-                            "nothing is accepted after the CSV file, but here is {}",
-                            after.escape_debug()
-                        ),
+                        format!("unexpected word after the CSV file: {}", after.escape_debug()),
                     )
                     .remedy("put options before the file's name"));
                 }
@@ -167,11 +164,11 @@ fn refuse(option: &str) -> Result<(), Error> {
         "--Ytitle",
     ];
     match option {
-        "--excel" => Err(Error::usage(NAME, "--excel is not supported: no Excel files are written")
+        "--excel" => Err(Error::usage(NAME, "--excel is not supported: strata does not write Excel files")
             .remedy("write an image with --imgfile chart.svg, or open the CSV file itself in Excel")),
         "--terminaltype" => Err(Error::usage(
             NAME,
-            "--terminaltype is not supported: gnuplot is not used, and no window is opened",
+            "--terminaltype is not supported: strata does not use gnuplot and opens no window",
         )
         .remedy("write an image with --imgfile chart.svg")),
         _ if TAKEN.contains(&option) => Ok(()),
@@ -214,7 +211,7 @@ impl Options {
 
     fn check(&self) -> Result<(), Error> {
         if self.csv.is_empty() {
-            return Err(Error::usage(NAME, "no CSV file is named").remedy("see -h"));
+            return Err(Error::usage(NAME, "no CSV file is given").remedy("see -h"));
         }
         if self.list_columns || self.list_operations {
             return Ok(());
@@ -234,12 +231,11 @@ impl Options {
                 NAME,
                 format!("--linecolors has {} colours for {graphs} graphs", self.colours.len()),
             )
-            .remedy("give one colour a graph"));
+            .remedy("give one colour per graph"));
         }
         if self.right.is_empty() && !self.right_title.is_empty() {
-            return Err(
-                Error::usage(NAME, "--Ytitle: there is no right y axis").remedy("name its column with -Y")
-            );
+            return Err(Error::usage(NAME, "--Ytitle: the chart has no right y axis")
+                .remedy("give a column for it with -Y"));
         }
         Ok(())
     }
@@ -252,7 +248,7 @@ fn number(option: &str, value: &str, low: f64, high: f64) -> Result<f64, Error> 
 
 fn number_of_sides(option: &str, value: &str) -> Result<u8, Error> {
     let found = value.parse().ok().filter(|number: &u8| *number <= 15);
-    found.ok_or_else(|| bad(option, value, "0 to 15, a sum of 1 bottom, 2 left, 4 top and 8 right,"))
+    found.ok_or_else(|| bad(option, value, "0 to 15, a sum of 1 bottom, 2 left, 4 top and 8 right"))
 }
 
 fn image(path: &str) -> Result<String, Error> {
@@ -260,8 +256,8 @@ fn image(path: &str) -> Result<String, Error> {
     match extension {
         Some("svg" | "png") => Ok(path.to_owned()),
         Some("pdf") => {
-            Err(Error::usage(NAME, format!("--imgfile {}: PDF is not written", path.escape_debug()))
-                .remedy("name an .svg file, and convert it with rsvg-convert -f pdf"))
+            Err(Error::usage(NAME, format!("--imgfile {}: strata does not write PDF", path.escape_debug()))
+                .remedy("give an .svg file and convert it with rsvg-convert -f pdf"))
         }
         _ => Err(bad("--imgfile", path, "a name that ends in .svg or .png")),
     }
@@ -304,7 +300,7 @@ fn legend(value: &str) -> Result<Legend, Error> {
             "off" => is_off = true,
             "outside" => {}
             "inside" => {
-                return Err(Error::usage(NAME, "--keypos inside: names of graphs always stand outside of the data, where they hide nothing")
+                return Err(Error::usage(NAME, "--keypos inside: graph names are always placed outside the data, so that they hide no data")
                     .remedy("leave the word out"));
             }
             _ => {

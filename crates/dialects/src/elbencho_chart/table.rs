@@ -26,7 +26,7 @@ impl Table {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for record in reader.records() {
             let record =
-                record.map_err(|error| Error::usage(NAME, format!("this is no CSV file: {error}")))?;
+                record.map_err(|error| Error::usage(NAME, format!("this is not a CSV file: {error}")))?;
             let row: Vec<String> = record.iter().map(|cell| cell.trim().to_owned()).collect();
             if row.iter().any(|cell| !cell.is_empty()) && rows.first() != Some(&row) {
                 rows.push(row);
@@ -73,8 +73,8 @@ impl Table {
     pub(super) fn find(&self, column: &str) -> Result<usize, Error> {
         self.columns.iter().position(|known| known == column).ok_or_else(|| {
             let known: Vec<_> = self.columns.iter().map(|column| format!("{column:?}")).collect();
-            Error::usage(NAME, format!("there is no column {column:?}"))
-                .remedy(format!("columns are {}", known.join(", ")))
+            Error::usage(NAME, format!("the CSV file has no column {column:?}"))
+                .remedy(format!("available columns: {}", known.join(", ")))
         })
     }
 
@@ -89,7 +89,7 @@ impl Table {
             let known = self.operations()?;
             if !known.contains(&operation) {
                 return Err(Error::usage(NAME, format!("no line has the operation {operation:?}"))
-                    .remedy(format!("operations are {}", known.join(", ").escape_debug())));
+                    .remedy(format!("available operations: {}", known.join(", ").escape_debug())));
             }
         }
         Ok(Graph { column: column.to_owned(), operation: operation.map(str::to_owned) })

@@ -207,13 +207,13 @@ fn what_does_not_exist_is_refused_with_what_does() {
         (&["-x", "block size", "-y", "threads", "nowhere.csv"][..], "cannot read the CSV file"),
         (&["-x", "block size", "results.csv"], "missing -y"),
         (&["-y", "threads", "results.csv"], "elbencho-chart -c results.csv"),
-        (&["-x", "block size", "-y", "threads"], "no CSV file is named"),
+        (&["-x", "block size", "-y", "threads"], "no CSV file is given"),
         (&["-x"], "-x needs a value"),
-        (&["results.csv", "--bars"], "nothing is accepted after the CSV file"),
-        (&["--excel", "a.xlsx", "results.csv"], "no Excel files are written"),
-        (&["--terminaltype", "x11", "results.csv"], "gnuplot is not used"),
+        (&["results.csv", "--bars"], "unexpected word after the CSV file"),
+        (&["--excel", "a.xlsx", "results.csv"], "does not write Excel files"),
+        (&["--terminaltype", "x11", "results.csv"], "does not use gnuplot"),
         (&["--barz", "results.csv"], "unknown option --barz"),
-        (&["--imgfile", "a.pdf", "results.csv"], "PDF is not written"),
+        (&["--imgfile", "a.pdf", "results.csv"], "strata does not write PDF"),
         (&["--imgfile", "a.jpg", "results.csv"], ".svg or .png"),
         (&["--chartsize", "0,100", "results.csv"], "WIDTH,HEIGHT in pixels from 64 to 8192"),
         (&["--chartsize", "800", "results.csv"], "WIDTH,HEIGHT"),
@@ -227,7 +227,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
             "1 colours for 2 graphs",
         ),
         (&["--keypos", "middle", "results.csv"], "words of top"),
-        (&["--keypos", "inside top", "results.csv"], "outside of the data"),
+        (&["--keypos", "inside top", "results.csv"], "outside the data"),
         (&["--borderflags", "16", "results.csv"], "0 to 15"),
         (&["--xrot", "180", "results.csv"], "-90 to 90"),
         (&["--Ytitle", "IOPS", "-x", "threads", "-y", "threads", "results.csv"], "no right y axis"),
@@ -258,7 +258,7 @@ fn a_file_of_others_is_not_overwritten() {
     let other = Machine { csv: READS, there: Some("<svg/>") };
     let words_of_reads = ["-x", "block size", "-y", "IOPS [last]", "dir/results.csv"];
     let error = run(&other, &words_of_reads).unwrap_err().to_string();
-    assert!(error.contains("something else is there") && error.contains("--imgfile"), "{error}");
+    assert!(error.contains("which is not such a chart") && error.contains("--imgfile"), "{error}");
     let ours = Machine { csv: CSV, there: Some("<svg/><!-- elbencho-chart by strata -->") };
     assert!(svg(&ours, &words).contains(draw::SIGNATURE));
     let named = run(&other, &[&["--imgfile", "chart.png"][..], &words_of_reads].concat()).unwrap();

@@ -25,8 +25,8 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     let split = TABLE.split(words)?;
     if split.has("help") {
         return Ok(Request::Show(vec![Piece::stdout(format!(
-            "Usage: {TOOL} OPTIONS GRIB\n\nFields of a weather model, written and read; processes are threads. The size of the GRIB file is that of a \
-             field. Options:\n{}",
+            "Usage: {TOOL} OPTIONS GRIB\n\nWrites and reads fields of a weather model; processes are threads. The \
+             size of a field is the size of the GRIB file. Options:\n{}",
             TABLE.help()
         ))]));
     }
@@ -56,33 +56,35 @@ fn number(words: &Words, name: &str, default: Option<u64>) -> Result<u64, Error>
 fn field_bytes(words: &Words, world: &dyn World) -> Result<u64, Error> {
     let path = match &words.paths[..] {
         [path] => path,
-        [] => return TABLE.refuse("no GRIB file", "name one: its size is that of a field"),
+        [] => return TABLE.refuse("no GRIB file", "give a GRIB file; its size is the field size"),
         [_, other, ..] => {
             return TABLE.refuse(
-                format!("{} behind the GRIB file", crate::words::quoted(other)),
-                "name one GRIB file",
+                format!("unexpected {} after the GRIB file", crate::words::quoted(other)),
+                "give only one GRIB file",
             );
         }
     };
     match world.look(path) {
         PathFacts::File { size_bytes } if size_bytes > 0 => Ok(size_bytes),
         _ => TABLE.refuse(
-            format!("{} is no file with a field", crate::words::quoted(path)),
-            "name a GRIB file: its size is that of a field",
+            format!("{} is not a file or is empty", crate::words::quoted(path)),
+            "give a GRIB file; its size is the field size",
         ),
     }
 }
 
 fn spec(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     let levels = match (words.value("levels"), words.has("nlevels")) {
-        (Some(_), true) => return TABLE.refuse("--levels and --nlevels", "give one of the two"),
+        (Some(_), true) => {
+            return TABLE.refuse("--levels and --nlevels are both given", "give one of the two");
+        }
         (Some(list), false) => {
             let numbers = list.split(',').map(|level| level.trim().parse::<u32>().is_ok());
             let numbers: Vec<bool> = numbers.collect();
             if numbers.iter().any(|is_number| !is_number) {
                 return TABLE.refuse(
                     format!("--levels {}", crate::words::quoted(list)),
-                    "give numbers with commas, such as --levels 1,2,3",
+                    "give numbers separated by commas, such as --levels 1,2,3",
                 );
             }
             numbers.len() as u64
@@ -92,14 +94,14 @@ fn spec(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     let params = number(words, "nparams", None)?;
     if params > PARAMS_MAX {
         return TABLE.refuse(
-            format!("--nparams {params}"),
-            format!("use {PARAMS_MAX} or fewer, as many as the tool has names for"),
+            format!("--nparams {params} is too large"),
+            format!("use {PARAMS_MAX} or fewer, the number of parameter names in the tool"),
         );
     }
     let Some(target) = words.value("target") else {
         return TABLE.refuse(
             "no --target",
-            "name where the fields go, such as --target vos:DIR or --target DIRECTORY",
+            "give the place for the fields, such as --target vos:DIR or --target DIRECTORY",
         );
     };
     let processes = number(words, "ppn", Some(1))?;
@@ -125,7 +127,7 @@ fn warnings(words: &Words) -> Vec<String> {
     let mut warnings = words.warnings.clone();
     if words.has("read") {
         warnings.push(
-            "--read: this run writes the fields that it reads; the figures are those of reading".to_owned(),
+            "--read: this run first writes the fields; the printed results are those of reading".to_owned(),
         );
     }
     warnings

@@ -41,7 +41,7 @@ fn lines_become_loads_of_the_application() {
     assert_eq!(other.specs, plain.specs, "three levels");
     let reading = run(&format!("--read --full-check --ppn 8 --index shared {GOOD}"));
     assert_ne!(reading.specs, plain.specs);
-    assert!(reading.warnings.iter().any(|warning| warning.contains("this run writes the fields")));
+    assert!(reading.warnings.iter().any(|warning| warning.contains("this run first writes the fields")));
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn what_cannot_be_meant_is_refused() {
         (GOOD.replace("--nparams 5", "--nparams 500"), "174 or fewer"),
         (GOOD.replace("--target data", ""), "no --target"),
         (GOOD.replace("template.grib", ""), "no GRIB file"),
-        (GOOD.replace("template.grib", "absent.grib"), "no file with a field"),
+        (GOOD.replace("template.grib", "absent.grib"), "is not a file or is empty"),
         (format!("{GOOD} more"), "one GRIB file"),
-        (format!("--levels 1,x {}", GOOD.replace("--nlevels 3", "")), "numbers with commas"),
+        (format!("--levels 1,x {}", GOOD.replace("--nlevels 3", "")), "numbers separated by commas"),
         (format!("--levels 1 {GOOD}"), "one of the two"),
         (format!("--itt {GOOD}"), "--pattern B"),
         (format!("--list {GOOD}"), "--op list"),

@@ -33,8 +33,8 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     let size = LAUNCHERS.iter().find_map(|name| Some((*name, world.variable(name)?)));
     if let Some((name, size)) = size.filter(|(_, size)| size.trim() != "1") {
         return TABLE.refuse(
-            format!("it was started as one of {size} processes ({name}), and ranks are threads of one"),
-            format!("start one process, with --ranks {size}"),
+            format!("started as one of {size} processes ({name}), but ranks are threads of one process"),
+            format!("start one process with --ranks {size}"),
         );
     }
     suite(&words).map(Request::Command)
@@ -46,8 +46,10 @@ fn suite(words: &Words) -> Result<Vec<String>, Error> {
     let mut say = |name: &str, value: &str| command.extend([format!("--{name}"), value.to_owned()]);
     if let Some(directory) = words.value("resume") {
         if !words.paths.is_empty() {
-            return TABLE
-                .refuse("a configuration beside --resume", "leave it out: the run goes on as it was begun");
+            return TABLE.refuse(
+                "a configuration and --resume are both given",
+                "leave it out: the run continues with its original configuration",
+            );
         }
         say("resume", directory);
         return Ok(command);
@@ -57,7 +59,10 @@ fn suite(words: &Words) -> Result<Vec<String>, Error> {
         [ini] => say("ini", ini),
         [_, second, ..] => {
             let second = crate::words::quoted(second);
-            return TABLE.refuse(format!("{second} behind the configuration"), "give one configuration");
+            return TABLE.refuse(
+                format!("unexpected {second} after the configuration"),
+                "give only one configuration",
+            );
         }
     }
     AS_THEY_ARE

@@ -10,51 +10,46 @@ pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values
 
 static FLAGS: &[Flag] = &[
     Flag::honoured("help", "", "shows the synopsis").short('h'),
-    Flag::honoured("list", "", "prints the keys of the configuration, with their meaning and values")
-        .short('l'),
+    Flag::honoured("list", "", "prints the configuration keys with their meanings and values").short('l'),
     Flag::honoured(
         "list-mandatory",
         "",
-        "the same without what the extended mode alone has; -lm is the same",
+        "like --list, without the keys that only the extended mode uses; also -lm",
     ),
     Flag::honoured("config-hash", "", "prints the hash of the configuration"),
     Flag::refused(
         "cleanup",
         "",
-        "a run removes what it made, and one that was interrupted says how",
+        "a run removes its own files; an interrupted run reports how to remove them",
         "use strata clean RECORD, with the record in its result directory",
     ),
-    Flag::honoured("dry-run", "", "writes what each phase would do, and runs none"),
+    Flag::honoured("dry-run", "", "writes the work of each phase without running it"),
     Flag::honoured(
         "mode",
         "standard|extended",
-        "extended adds find-easy and find-hard; it needs [mdworkbench] run = FALSE",
+        "extended adds find-easy and find-hard; it requires [mdworkbench] run = FALSE",
     ),
-    Flag::honoured("timestamp", "TEXT", "name of the directories that are suffixed by a timestamp"),
-    Flag::honoured("v", "", "the verbosity level, by how often it is given").short('v'),
+    Flag::honoured("timestamp", "TEXT", "text that replaces the timestamp in directory names"),
+    Flag::honoured("v", "", "raises the verbosity level; repeatable").short('v'),
     Flag::honoured(
         "verbose",
         "LEVEL",
-        "the verbosity level: 0 leaves times out of result.txt, 2 and more add details",
+        "verbosity level: 0 leaves times out of result.txt; 2 or more adds details",
     ),
     Flag::honoured(
         "verify",
         "FILE",
-        "checks the hashes of a result.txt against the configuration and its own scores",
+        "checks the hashes in a result.txt against the configuration and its scores",
     ),
     Flag::honoured(
         "ranks",
         "N",
-        "ranks, each a thread of the process, in place of mpiexec -n; default one a processor; an addition of strata's",
+        "number of ranks, which are threads, instead of mpiexec -n; default: one per CPU; strata extension",
     ),
-    Flag::honoured(
-        "results",
-        "DIR",
-        "directory of the result files, in place of resultdir; an addition of strata's",
-    ),
+    Flag::honoured("results", "DIR", "directory of the result files, instead of resultdir; strata extension"),
     Flag::honoured(
         "resume",
         "DIR",
-        "goes on with an interrupted run, by its result directory; an addition of strata's",
+        "continues the interrupted run with this result directory; strata extension",
     ),
 ];

@@ -29,14 +29,14 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     let split = TABLE.split(&tasks::separate(words))?;
     if split.has("help") {
         return Ok(Request::Show(vec![Piece::stdout(format!(
-            "Usage: {TOOL} OPTIONS\n\nBandwidth of one shared file, or of a file for each task; tasks are threads. Options:\n{}",
+            "Usage: {TOOL} OPTIONS\n\nMeasures the bandwidth of one shared file or of one file per task; tasks are threads. Options:\n{}",
             TABLE.help()
         ))]));
     }
     if let Some(word) = split.paths.first() {
         return TABLE.refuse(
-            format!("{} is no option", crate::words::quoted(word)),
-            "the file is -o FILE, and each option stands by itself",
+            format!("{} is not an option", crate::words::quoted(word)),
+            "give the file with -o FILE, and write each option separately",
         );
     }
     // Those of a launcher that is not known are alone for all that strata knows.
@@ -69,17 +69,17 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
 fn limit_tasks(tests: &mut [Test], ranks: u32) -> Option<String> {
     let asked = tests.iter().map(|test| test.tasks).max().filter(|asked| ranks > 1 && *asked > ranks)?;
     tests.iter_mut().for_each(|test| test.tasks = test.tasks.min(ranks));
-    Some(format!("-N {asked} is more than the {ranks} processes that were started: {ranks} tasks are run"))
+    Some(format!("-N {asked} is more than the {ranks} processes started: only {ranks} tasks run"))
 }
 
 fn warnings(words: &Words, settings: &Settings) -> Vec<String> {
     let mut warnings = words.warnings.clone();
     let stays = |test: &&Test| !test.write && !test.keep;
     if settings.tests.iter().any(|test| stays(&test)) {
-        warnings.push("a file that this run does not write stays, without -k too".to_owned());
+        warnings.push("files that this run does not write are kept, even without -k".to_owned());
     }
     if settings.tests.iter().any(|test| test.keep) && settings.tests.iter().any(|test| !test.keep) {
-        warnings.push("one of the tests has -k: the files of all of them stay".to_owned());
+        warnings.push("one of the tests has -k: the files of all tests are kept".to_owned());
     }
     warnings
 }

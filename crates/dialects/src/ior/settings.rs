@@ -167,8 +167,8 @@ impl Settings {
         let mut lines = text.lines().map(str::trim).skip_while(|line| !is(line, "IOR START"));
         if lines.next().is_none() {
             return TABLE.refuse(
-                format!("-f {}: there is no line IOR START", quoted(path)),
-                "begin the tests with it",
+                format!("-f {}: the script has no line IOR START", quoted(path)),
+                "start the tests with this line",
             );
         }
         let mut test = first;
@@ -200,7 +200,7 @@ impl Settings {
     fn directive(&mut self, text: &str, test: &mut Test) -> Result<(), Error> {
         let Some((name, value)) = text.split_once('=') else {
             return TABLE.refuse(
-                format!("{} is no directive", quoted(text)),
+                format!("{} is not a directive", quoted(text)),
                 "write NAME=VALUE, such as summaryFormat=JSON",
             );
         };
@@ -214,7 +214,7 @@ impl Settings {
             return TABLE.refuse(
                 format!("{} is not a directive", quoted(name)),
                 near.map_or_else(
-                    || "see `strata as ior --help` for those there are".to_owned(),
+                    || "see `strata as ior --help` for the list of directives".to_owned(),
                     |near| format!("the nearest is {near}"),
                 ),
             );
@@ -318,46 +318,52 @@ impl Test {
         if self.block_bytes < self.transfer_bytes || !self.block_bytes.is_multiple_of(self.transfer_bytes) {
             return TABLE.refuse(
                 format!(
-                    "-b {} is no multiple of -t {}",
+                    "-b {} is not a multiple of -t {}",
                     ByteSize(self.block_bytes),
                     ByteSize(self.transfer_bytes)
                 ),
-                "give a -b that is one",
+                "give a -b that is a multiple of -t",
             );
         }
         let is_random = self.random > 0;
         if self.reorder && self.reorder_random > 0 {
-            return refuse("-C and -Z both say whose data a task reads", "give one of them");
+            return refuse("-C and -Z both select the data that a task reads", "give one of them");
         }
         if is_random && !self.file_per_task && (self.reorder || self.reorder_random > 0) {
-            return refuse("-z with -C or -Z in one shared file", "give -F, or one of them");
+            return refuse(
+                "-z cannot be combined with -C or -Z in one shared file",
+                "add -F, or give only one of them",
+            );
         }
         if self.wear_out && self.stonewall_s == 0 {
-            return refuse("stoneWallingWearOut goes on after -D", "give -D SECONDS too");
+            return refuse("stoneWallingWearOut requires -D", "add -D SECONDS");
         }
         if self.status_file.is_some() && !self.keep {
-            return refuse("stoneWallingStatusFile is for a later run that reads", "give -k too");
+            return refuse(
+                "stoneWallingStatusFile requires that the files are kept for a later read",
+                "add -k",
+            );
         }
         if self.status_file.is_some() && self.write && !self.wear_out {
             return refuse(
-                "stoneWallingStatusFile: without wear-out each task writes another number of transfers",
-                "give -D SECONDS and -O stoneWallingWearOut=1 too",
+                "stoneWallingStatusFile: without wear-out the tasks write different numbers of transfers",
+                "add -D SECONDS and -O stoneWallingWearOut=1",
             );
         }
         if self.unique_directory && !self.file_per_task {
-            return refuse("-u gives each file of -F a directory", "give -F too");
+            return refuse("-u requires -F", "add -F");
         }
         if self.unique_directory && self.path.contains('@') {
-            return refuse("-u does not go with several paths", "give one path");
+            return refuse("-u cannot be combined with several paths", "give one path");
         }
         let reads_back = self.check_write || self.reads();
         if self.random > 1 && self.write && reads_back {
-            return refuse("-z -z with -w leaves holes that nothing could be read from", "give -z once");
+            return refuse("-z -z with -w leaves holes, which cannot be read back", "give -z once");
         }
         if is_random && self.write && reads_back && self.stonewall_s > 0 {
             return refuse(
-                "-z with -D leaves holes, and the read would meet them",
-                "leave out -z or -D, or read in a run of its own",
+                "-z with -D leaves holes in the files that are read afterwards",
+                "leave out -z or -D, or read in a separate run",
             );
         }
         if self.is_dummy && (self.check_read || self.check_write) {
@@ -373,7 +379,7 @@ fn is_dummy(text: &str) -> Result<bool, Error> {
     }
     match APIS_REFUSED.iter().find(|(name, ..)| text.eq_ignore_ascii_case(name)) {
         Some((name, why, nearest)) => TABLE.refuse(format!("-a {name}: {why}"), *nearest),
-        None => TABLE.refuse(format!("-a {}: there is no such back end", quoted(text)), "use POSIX or DUMMY"),
+        None => TABLE.refuse(format!("-a {}: unknown back end", quoted(text)), "use POSIX or DUMMY"),
     }
 }
 
@@ -381,9 +387,8 @@ fn format(text: &str) -> Result<Format, Error> {
     let all = [("default", Format::Text), ("JSON", Format::Json), ("CSV", Format::Csv)];
     match all.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
         Some((_, format)) => Ok(*format),
-        None => {
-            TABLE.refuse(format!("summaryFormat={}: it is no form", quoted(text)), "use default, JSON or CSV")
-        }
+        None => TABLE
+            .refuse(format!("summaryFormat={}: unknown format", quoted(text)), "use default, JSON or CSV"),
     }
 }
 
@@ -391,7 +396,7 @@ fn packet(text: &str) -> Result<char, Error> {
     match text.chars().next().map(|letter| letter.to_ascii_lowercase()) {
         Some(letter @ ('o' | 'i' | 't' | 'r')) => Ok(letter),
         _ => TABLE.refuse(
-            format!("-l {}: there is no such type of data", quoted(text)),
+            format!("-l {}: unknown data type", quoted(text)),
             "use offset, incompressible, timestamp or random",
         ),
     }

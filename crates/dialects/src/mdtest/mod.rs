@@ -22,14 +22,14 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     let split = TABLE.split(&tasks::separate(words))?;
     if split.has("help") {
         return Ok(Request::Show(vec![Piece::stdout(format!(
-            "Usage: {TOOL} OPTIONS\n\nCreation, stat, read and removal of files and directories; tasks are threads. Options:\n{}",
+            "Usage: {TOOL} OPTIONS\n\nMeasures creation, stat, read and removal of files and directories; tasks are threads. Options:\n{}",
             TABLE.help()
         ))]));
     }
     if let Some(word) = split.paths.first() {
         return TABLE.refuse(
-            format!("{} is no option", crate::words::quoted(word)),
-            "the directory is -d PATH, and each option stands by itself",
+            format!("{} is not an option", crate::words::quoted(word)),
+            "give the directory with -d PATH, and write each option separately",
         );
     }
     // Those of a launcher that is not known are alone for all that strata knows.
@@ -39,9 +39,8 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     let settings = Settings::read(&split, world)?;
     let mut warnings = split.warnings.clone();
     if settings.tree.directories.is_some() {
-        warnings.push(
-            "-n with -I: the directories lie in one tree, not each in a test-dir of its own".to_owned(),
-        );
+        warnings
+            .push("-n with -I: all directories are in one tree, not each in a separate test-dir".to_owned());
     }
     let tasks = settings.tasks.iter().max().copied().unwrap_or(1);
     let programme = specs::build(&settings).map_err(|error| Error::usage(TOOL, error.to_string()))?;

@@ -71,7 +71,7 @@ impl Values<'_> {
         let Some(text) = self.0.value(long) else { return Ok(otherwise) };
         text.parse().or_else(|_| {
             TABLE.refuse(
-                format!("{}: {} is no whole number, 0 or more", typed(long), quoted(text)),
+                format!("{}: {} is not a whole number of 0 or more", typed(long), quoted(text)),
                 "give a number such as 1000",
             )
         })
@@ -79,7 +79,7 @@ impl Values<'_> {
 
     fn above_zero(&self, long: &str, otherwise: u32) -> Result<u32, Error> {
         match self.number(long, otherwise)? {
-            0 => TABLE.refuse(format!("{} 0: there would be none", typed(long)), "give 1 or more"),
+            0 => TABLE.refuse(format!("{} 0 is too small", typed(long)), "give 1 or more"),
             count => Ok(count),
         }
     }
@@ -88,8 +88,8 @@ impl Values<'_> {
         let Some(text) = self.0.value(long) else { return Ok(0) };
         text.parse::<ByteSize>().map(|size| size.0).or_else(|_| {
             TABLE.refuse(
-                format!("{}: {} is no number of bytes", typed(long), quoted(text)),
-                "give one such as 3901 or 4k",
+                format!("{}: {} is not a number of bytes", typed(long), quoted(text)),
+                "give a number such as 3901 or 4k",
             )
         })
     }
@@ -153,26 +153,35 @@ impl Settings {
         let refuse = |message: &str, remedy: &str| TABLE.refuse(message.to_owned(), remedy.to_owned());
         let paths = self.paths.len();
         if paths > 1 && !self.unique {
-            return refuse("several directories with one tree for all tasks", "give -u, or one directory");
+            return refuse(
+                "several directories are given, but all tasks share one tree",
+                "give -u, or one directory",
+            );
         }
         if paths > 1 && self.stride > 0 {
-            return refuse("-N with several directories", "give one directory, or leave out -N");
+            return refuse(
+                "-N cannot be combined with several directories",
+                "give one directory, or leave out -N",
+            );
         }
         if self.tasks.iter().any(|&tasks| paths > tasks as usize) {
-            return refuse("there are more directories than tasks", "give fewer, or more --tasks");
+            return refuse(
+                "more directories than tasks are given",
+                "give fewer directories, or more --tasks",
+            );
         }
         if self.stonewall_s > 0 && self.tree.branch > 1 {
-            return refuse("-W goes with -b 1 alone", "leave out -b, or -W");
+            return refuse("-W requires -b 1", "leave out -b, or -W");
         }
         if self.mknod && self.write_bytes > 0 {
-            return refuse("-k makes empty files, and -w writes them", "give one of them");
+            return refuse("-k creates empty files, but -w writes data to them", "give one of them");
         }
         if self.verify && !(self.read && self.read_bytes > 0) {
-            return refuse("-X checks what is read, and nothing is", "give -E and -e SIZE too");
+            return refuse("-X checks the data that is read, but this run reads none", "add -E and -e SIZE");
         }
         if self.create && self.read && self.read_bytes > self.write_bytes {
             return refuse(
-                "-e is more than -w: files would end before all was read",
+                "-e is larger than -w: the files are shorter than the reads",
                 "give a -e of at most -w",
             );
         }
@@ -185,8 +194,8 @@ impl Settings {
         let repeats = self.iterations > 1 || self.tasks.len() > 1;
         if self.create && !self.remove && repeats {
             return refuse(
-                "a second creation without a removal would find the items of the first",
-                "give -r too, or run it again with another -d",
+                "a second creation without a removal would find the items of the first creation",
+                "add -r, or run it again with another -d",
             );
         }
         Ok(())
@@ -207,7 +216,7 @@ fn is_dummy(words: &Words) -> Result<bool, Error> {
         Some((name, why, _)) => {
             TABLE.refuse(format!("-a {name}: {why}"), "mount the file system and use -a POSIX")
         }
-        None => TABLE.refuse(format!("-a {}: there is no such back end", quoted(text)), "use POSIX or DUMMY"),
+        None => TABLE.refuse(format!("-a {}: unknown back end", quoted(text)), "use POSIX or DUMMY"),
     }
 }
 
@@ -230,7 +239,7 @@ fn counts(values: &Values<'_>, tasks: u32) -> Result<Vec<u32>, Error> {
     let first = values.above_zero("first", 1)?;
     if first > last || last > tasks {
         return TABLE.refuse(
-            format!("-f {first} and -l {last} of {tasks} tasks"),
+            format!("-f {first} and -l {last} do not fit {tasks} tasks"),
             "give a -f of at most -l, and a -l of at most --tasks",
         );
     }
@@ -242,25 +251,29 @@ fn tree(words: &Words, values: &Values<'_>) -> Result<Tree, Error> {
     let branch = u64::from(values.above_zero("branch", 1)?);
     let depth: u32 = values.number("depth", 0)?;
     if depth > 64 {
-        return TABLE.refuse(format!("-z {depth}: that is too deep"), "give at most 64");
+        return TABLE.refuse(format!("-z {depth} is too deep"), "give at most 64");
     }
     let leaf_only = words.has("leaf-only");
     let (items, per) = (values.number::<u64>("items", 0)?, values.number::<u64>("items-per-dir", 0)?);
     let level = |level: u32| branch.checked_pow(level).filter(|&count| count <= 1 << 40);
     let sum = (0..=depth).map(level).try_fold(0u64, |sum, count| sum.checked_add(count?));
     let (Some(all), Some(leaves)) = (sum, level(depth)) else {
-        return TABLE.refuse(format!("-b {branch} -z {depth}: there are too many directories"), "give less");
+        return TABLE
+            .refuse(format!("-b {branch} -z {depth} makes too many directories"), "give smaller numbers");
     };
     let holders = if leaf_only { leaves } else { all };
     let whole = Tree { branch, depth, leaf_only, directories: None, per_directory: per, items };
     match (items, per) {
-        (0, 0) => TABLE.refuse("no items", "give -n, or -I with -b and -z"),
+        (0, 0) => TABLE.refuse("the number of items is not given", "give -n, or -I with -b and -z"),
         (0, per) => match per.checked_mul(holders) {
             Some(items) => Ok(Tree { items, ..whole }),
-            None => TABLE.refuse(format!("-I {per} in {holders} directories: that is too much"), "give less"),
+            None => TABLE.refuse(
+                format!("-I {per} in {holders} directories makes too many items"),
+                "give smaller numbers",
+            ),
         },
         (items, 0) if items / holders == 0 => TABLE.refuse(
-            format!("-n {items} does not go round {holders} directories"),
+            format!("-n {items} is less than one item for each of {holders} directories"),
             format!("give at least {holders}"),
         ),
         (items, 0) => {
@@ -268,11 +281,11 @@ fn tree(words: &Words, values: &Values<'_>) -> Result<Tree, Error> {
             Ok(Tree { per_directory: per, items: per * holders, ..whole })
         }
         _ if words.has("unique-dir") || depth > 0 => TABLE.refuse(
-            "-n and -I both say how many items there are",
-            "give one of them; together they go without -u and -z",
+            "-n and -I both set the number of items",
+            "give one of them; both are possible only without -u and -z",
         ),
         (items, per) if items % per != 0 => {
-            TABLE.refuse(format!("-n {items} is no multiple of -I {per}"), "give one that is")
+            TABLE.refuse(format!("-n {items} is not a multiple of -I {per}"), "give a multiple of -I")
         }
         (items, per) => Ok(Tree { directories: Some(items / per), ..whole }),
     }

@@ -38,13 +38,13 @@ pub fn parse(words: &[String], _world: &dyn World) -> Result<Request, Error> {
     let words = TABLE.split(words)?;
     if words.has("help") {
         return Ok(Request::Show(vec![Piece::stdout(format!(
-            "Usage: {TOOL} [OPTIONS]\n\nRPCs to the endpoints of engines (strata engine). Options:\n{}",
+            "Usage: {TOOL} [OPTIONS]\n\nSends RPCs to the endpoints of engines (strata engine). Options:\n{}",
             TABLE.help()
         ))]));
     }
     if let Some(word) = words.paths.first() {
         return TABLE.refuse(
-            format!("{} belongs to no option", crate::words::quoted(word)),
+            format!("{} does not belong to an option", crate::words::quoted(word)),
             "quote the message sizes, as in --message-sizes \"(0 0) (b1048578 0)\"",
         );
     }
@@ -92,7 +92,7 @@ impl Settings {
             endpoints.push((0, tag));
             say(&mut base, [said("endpoint", format!("0:{tag}"))]).map_err(|error| usage(&error))?;
             if tag == 0 {
-                warnings.push("no --endpoint: 0:0 is used, the metadata service".to_owned());
+                warnings.push("no --endpoint is given: using 0:0, the metadata service".to_owned());
             }
         }
         all_endpoints(words, "master-endpoint", &mut base, "master")?;
@@ -104,7 +104,7 @@ impl Settings {
         let asked = number("max-inflight-rpcs", 65_536)?.unwrap_or(IN_FLIGHT);
         if asked > repetitions {
             warnings.push(format!(
-                "--max-inflight-rpcs {asked} is more than the RPCs of a size: {repetitions} are in flight"
+                "--max-inflight-rpcs {asked} is more than the RPCs per size: only {repetitions} are in flight"
             ));
         }
         let align = words.value("align").map(|text| units::parse_u64_in("align", text, 0..=255));

@@ -10,7 +10,7 @@ const CORE_MAX: u32 = 1023;
 
 fn refused(text: &str) -> Error {
     TABLE.error(
-        format!("-c/--core-mask {} is not a set of cores", quoted(text)),
+        format!("-c/--core-mask {} is not a core mask or list", quoted(text)),
         "give hexadecimal digits such as 0xff, or a list such as [0,2-3]",
     )
 }

@@ -80,7 +80,7 @@ fn number(words: &Words, long: &str, min: u64, max: u64) -> Result<Option<u64>, 
 }
 
 fn required<T>(value: Option<T>, option: &str, example: &str) -> Result<T, Error> {
-    value.ok_or_else(|| TABLE.error(format!("no {option}"), format!("give it, such as {example}")))
+    value.ok_or_else(|| TABLE.error(format!("no {option}"), format!("add it, for example {example}")))
 }
 
 /// A number with k, m or g, by 1024, which is all that SPDK takes.
@@ -103,8 +103,8 @@ fn capacity(words: &Words, long: &str) -> Result<Option<u64>, Error> {
 fn check_alignment(words: &Words) -> Result<(), Error> {
     match capacity(words, "buffer-alignment")? {
         Some(bytes) if !bytes.is_power_of_two() || !(64..=4096).contains(&bytes) => TABLE.refuse(
-            format!("-A/--buffer-alignment {bytes} cannot be"),
-            "give a power of two from 64 to 4096: buffers begin on pages",
+            format!("-A/--buffer-alignment {bytes} is not supported"),
+            "give a power of two from 64 to 4096: buffers are page-aligned",
         ),
         _ => Ok(()),
     }
@@ -120,17 +120,17 @@ fn usable_cores(words: &Words, world: &dyn World, warnings: &mut Vec<String>) ->
     if found.is_empty() {
         return match (text, processors.first()) {
             (None, Some(&first)) => {
-                warnings.push(format!("core 0 cannot be used here: core {first} is used"));
+                warnings.push(format!("core 0 is not available here: using core {first}"));
                 Ok(vec![first])
             }
             _ => TABLE.refuse(
-                format!("none of the cores {} can be used here", list(&asked)),
-                format!("give some of {}", list(&processors)),
+                format!("none of the cores {} is available here", list(&asked)),
+                format!("give one or more of {}", list(&processors)),
             ),
         };
     }
     if !missing.is_empty() {
-        warnings.push(format!("cores {} cannot be used here and are left out of -c", list(&missing)));
+        warnings.push(format!("cores {} of -c are not available here and are ignored", list(&missing)));
     }
     Ok(found)
 }
@@ -173,7 +173,7 @@ impl Load {
         let queues = number(words, "num-qpairs", 1, 4096)?.unwrap_or(1);
         if !depth.is_multiple_of(queues) || depth > 65_536 {
             return TABLE.refuse(
-                format!("-q/--io-depth {depth} cannot be shared by {queues} queue pairs (-P)"),
+                format!("-q/--io-depth {depth} cannot be divided among {queues} queue pairs (-P)"),
                 "give a depth up to 65536 that is a multiple of -P",
             );
         }
@@ -243,7 +243,10 @@ impl Load {
                     world.look(&target.path)
                 else {
                     return TABLE.refuse(
-                        format!("-d/--number-ios in percent: {} has no size", quoted(&target.path)),
+                        format!(
+                            "-d/--number-ios in percent: the size of {} is unknown",
+                            quoted(&target.path)
+                        ),
                         "give a number of operations",
                     );
                 };
@@ -275,7 +278,7 @@ fn mix(words: &Words, operation: Operation, warnings: &mut Vec<String>) -> Resul
             TABLE.refuse("no -M/--rwmixread", "give the percentage of reads of rw and randrw, from 0 to 100")
         }
         Some(_) => {
-            warnings.push("-M/--rwmixread is left out: it goes with -w rw and randrw".to_owned());
+            warnings.push("-M/--rwmixread is ignored: it applies only to -w rw and randrw".to_owned());
             Ok(None)
         }
         None => Ok(None),
@@ -288,13 +291,13 @@ fn pattern(words: &Words, operation: Operation) -> Result<Option<String>, Error>
     let text = format!("zipf:{theta}");
     let pattern: Pattern = text.parse().map_err(|_| {
         TABLE.error(
-            format!("-F/--zipf {} is not a theta", quoted(theta)),
+            format!("-F/--zipf {} is not a valid theta", quoted(theta)),
             "give a number from 0 to 10 such as 0.99",
         )
     })?;
     if !operation.is_random() {
         return TABLE
-            .refuse("-F/--zipf shapes random positions", "give it with -w randread, randwrite or randrw");
+            .refuse("-F/--zipf requires random positions", "use it with -w randread, randwrite or randrw");
     }
     Ok(if matches!(pattern, Pattern::Zipf { theta } if theta == 0.0) { uniform() } else { Some(text) })
 }
@@ -310,7 +313,7 @@ fn amount(words: &Words, depth: u64) -> Result<Option<Amount>, Error> {
     match capacity(words, "number-ios")? {
         None | Some(0) => Ok(None),
         Some(operations) if operations < depth => TABLE.refuse(
-            format!("-d/--number-ios {operations} is less than the depth"),
+            format!("-d/--number-ios {operations} is less than the depth (-q)"),
             format!("give {depth} or more, or a smaller -q"),
         ),
         Some(operations) => Ok(Some(Amount::Operations(operations))),
@@ -326,7 +329,7 @@ fn engine(words: &Words, target: &Target, world: &dyn World, warnings: &mut Vec<
     if world.engines().contains(&"io_uring") {
         return "io_uring".to_owned();
     }
-    let warning = "io_uring is not allowed here: libaio is used".to_owned();
+    let warning = "io_uring is not permitted here: using libaio".to_owned();
     if !warnings.contains(&warning) {
         warnings.push(warning);
     }

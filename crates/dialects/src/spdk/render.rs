@@ -170,7 +170,7 @@ impl Model {
             for error in phase.samples.workers.iter().flat_map(|worker| &worker.errors) {
                 let _ = writeln!(
                     text,
-                    "{name}: {} {} operations failed, which are in no figure: {}",
+                    "{name}: {} {} operations failed and are excluded from the results: {}",
                     error.count, error.class, error.cause
                 );
             }

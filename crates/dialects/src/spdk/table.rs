@@ -5,11 +5,11 @@ use crate::words::{Flag, Table};
 /// The tool's name.
 pub(crate) const TOOL: &str = "spdk_nvme_perf";
 
-const NO_FABRIC: &str = "network transports are left to the kernel";
+const NO_FABRIC: &str = "network transports are supported only through the kernel";
 const CONNECT: &str = "connect with `nvme connect` and give the /dev node";
-const KERNEL: &str = "the kernel's driver decides it";
+const KERNEL: &str = "the kernel driver controls this";
 const LEAVE_OUT: &str = "leave it out";
-const NO_SPDK: &str = "SPDK's environment is not used";
+const NO_SPDK: &str = "strata does not use the SPDK environment";
 
 const fn fabric(long: &'static str, value: &'static str) -> Flag {
     Flag::refused(long, value, NO_FABRIC, CONNECT)
@@ -19,44 +19,44 @@ const fn fabric(long: &'static str, value: &'static str) -> Flag {
 pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values: false, single_dash: false };
 
 static FLAGS: &[Flag] = &[
-    Flag::honoured("io-depth", "N", "operations in flight for each core and device").short('q'),
-    Flag::honoured("io-size", "SIZE", "bytes of one operation: a number, or one with k, m or g").short('o'),
+    Flag::honoured("io-depth", "N", "operations in flight per core and device").short('q'),
+    Flag::honoured("io-size", "SIZE", "bytes of one operation: a number, optionally with k, m or g").short('o'),
     Flag::honoured("io-pattern", "TYPE", "read, write, randread, randwrite, rw or randrw; random positions are drawn with repeats")
         .short('w'),
-    Flag::honoured("rwmixread", "0-100", "percentage of reads of rw and randrw; with others it is left out with a warning")
+    Flag::honoured("rwmixread", "0-100", "percentage of reads for rw and randrw; ignored for others, with a warning")
         .short('M'),
     Flag::honoured("time", "SECONDS", "length of the measured window, in seconds").short('t'),
-    Flag::honoured("warmup-time", "SECONDS", "runs before the window opens; in no figure").short('a'),
-    Flag::honoured("core-mask", "MASK", "cores that workers are pinned to: 0xff, or a list such as [0,2-3]; default 0x1; those that the machine has not are left out with a warning")
+    Flag::honoured("warmup-time", "SECONDS", "warm-up time before the measured window; excluded from the results").short('a'),
+    Flag::honoured("core-mask", "MASK", "cores to which workers are pinned: 0xff, or a list such as [0,2-3]; default 0x1; unavailable cores are ignored, with a warning")
         .short('c'),
     Flag::honoured("transport", "ID", "trtype:PCIe with or without traddr:ADDRESS and ns:N, or a path; repeatable").short('r'),
-    Flag::honoured("use-every-core", "", "every core works on every device; by default they are dealt out"),
+    Flag::honoured("use-every-core", "", "every core works on every device; default: devices are distributed to cores"),
     Flag::refused("io-queue-size", "N", KERNEL, "set nr_requests of the device in sysfs"),
-    Flag::refused("io-unit-size", "SIZE", "buffers are in one piece", LEAVE_OUT).short('O'),
-    Flag::honoured("num-qpairs", "N", "workers for each core and device, which share the depth").short('P'),
+    Flag::refused("io-unit-size", "SIZE", "each buffer is always contiguous", LEAVE_OUT).short('O'),
+    Flag::honoured("num-qpairs", "N", "number of workers per core and device; they share the depth").short('P'),
     Flag::refused("num-unused-qpairs", "N", KERNEL, LEAVE_OUT).short('U'),
-    Flag::honoured("buffer-alignment", "SIZE", "a power of two up to 4096: buffers begin on pages").short('A'),
+    Flag::honoured("buffer-alignment", "SIZE", "a power of two up to 4096: buffers are always page-aligned").short('A'),
     Flag::accepted("hugemem-size", "MB", NO_SPDK).short('s'),
     Flag::accepted("mem-single-seg", "", NO_SPDK).short('g'),
-    Flag::refused("max-completion-per-poll", "N", "completions are taken as they come", LEAVE_OUT).short('C'),
+    Flag::refused("max-completion-per-poll", "N", "strata always takes all available completions", LEAVE_OUT).short('C'),
     Flag::accepted("shmem-grp-id", "ID", NO_SPDK).short('i'),
-    Flag::honoured("number-ios", "N", "ends each worker after this many operations, or after N% of the device's, if the time is not over before")
+    Flag::honoured("number-ios", "N", "stops each worker after this many operations, or after N% of the operations that the device holds, or at the time limit")
         .short('d'),
-    Flag::refused("metadata", "FORMAT", "protection information is not reached through the kernel's block layer", "use `strata media --verify`")
+    Flag::refused("metadata", "FORMAT", "the kernel's block layer gives no access to protection information", "use `strata media --verify`")
         .short('e'),
-    Flag::honoured("zipf", "THETA", "random positions by Zipf's law; 0 is uniform").short('F'),
-    Flag::honoured("enable-uring", "", "io_uring for the paths given; without it they are driven by libaio").short('R'),
+    Flag::honoured("zipf", "THETA", "random positions with a Zipf distribution; 0 is uniform").short('F'),
+    Flag::honoured("enable-uring", "", "uses io_uring for the given paths; default: libaio").short('R'),
     Flag::accepted("iova-mode", "MODE", NO_SPDK),
     Flag::accepted("no-huge", "", NO_SPDK),
     Flag::accepted("enforce-numa", "", NO_SPDK),
-    Flag::honoured("fua", "", "writes return when they are durable (O_DSYNC, which the kernel turns into FUA where the drive has it)"),
-    Flag::refused("vfio-vf-token", "TOKEN", "devices are reached through the kernel's driver", "bind the device to the nvme driver"),
+    Flag::honoured("fua", "", "writes complete when they are durable (O_DSYNC; the kernel uses FUA if the drive supports it)"),
+    Flag::refused("vfio-vf-token", "TOKEN", "devices are accessed through the kernel driver", "bind the device to the nvme driver"),
     Flag::accepted("env-context", "TEXT", NO_SPDK),
-    Flag::refused("tpoint-group-mask", "MASK", "SPDK's trace points are not there", "use perf or bpftrace").short('y'),
-    Flag::honoured("allowed-pci-addr", "ADDRESS", "only these drives; 0000:3b:00.0, 3b:00.0 or 3b:0; repeatable").short('b'),
-    Flag::accepted("enable-vmd", "", "the kernel's vmd driver has the drives").short('V'),
+    Flag::refused("tpoint-group-mask", "MASK", "strata has no SPDK trace points", "use perf or bpftrace").short('y'),
+    Flag::honoured("allowed-pci-addr", "ADDRESS", "uses only these drives: 0000:3b:00.0, 3b:00.0 or 3b:0; repeatable").short('b'),
+    Flag::accepted("enable-vmd", "", "the kernel's vmd driver manages these drives").short('V'),
     Flag::refused("disable-sq-cmb", "", KERNEL, LEAVE_OUT).short('D'),
-    Flag::accepted("enable-interrupt", "", "the kernel's driver uses interrupts").short('E'),
+    Flag::accepted("enable-interrupt", "", "the kernel driver always uses interrupts").short('E'),
     Flag::refused("disable-sq-flow-control", "", KERNEL, LEAVE_OUT),
     fabric("default-sock-impl", "NAME").short('S'),
     fabric("disable-ktls", ""),
@@ -75,14 +75,14 @@ static FLAGS: &[Flag] = &[
     fabric("enable-tcp-ddgst", "").short('I'),
     fabric("transport-tos", "N"),
     fabric("rdma-srq-size", "N"),
-    Flag::refused("log-level", "LEVEL", "SPDK's log is not there", LEAVE_OUT),
-    Flag::honoured("enable-sw-latency-tracking", "", "percentiles after the table; given twice, the histogram too").short('L'),
-    Flag::refused("enable-ssd-latency-tracking", "", "the drive's log page is not read", "use -L").short('l'),
-    Flag::accepted("no-shst-notification", "", "no controller is shut down").short('N'),
-    Flag::honoured("continue-on-error", "N", "operations that fail are counted and the run goes on; without it the device's phase ends").short('Q'),
-    Flag::refused("logflag", "FLAG", "SPDK's log is not there", LEAVE_OUT).short('T'),
-    Flag::refused("cpu-usage", "", "the use of processors is in strata's own record", "leave it out, and see --json").short('m'),
-    Flag::refused("transport-stats", "", "SPDK's transports are not used", LEAVE_OUT),
-    Flag::honoured("help", "", "shows this").short('h'),
-    Flag::honoured("help-full", "", "shows this").short('v'),
+    Flag::refused("log-level", "LEVEL", "strata does not have the SPDK log", LEAVE_OUT),
+    Flag::honoured("enable-sw-latency-tracking", "", "prints percentiles after the table; given twice, also the histogram").short('L'),
+    Flag::refused("enable-ssd-latency-tracking", "", "strata does not read the drive's log page", "use -L").short('l'),
+    Flag::accepted("no-shst-notification", "", "strata never shuts down a controller").short('N'),
+    Flag::honoured("continue-on-error", "N", "failed operations are counted and the run continues; default: the first failure ends the device's phase").short('Q'),
+    Flag::refused("logflag", "FLAG", "strata does not have the SPDK log", LEAVE_OUT).short('T'),
+    Flag::refused("cpu-usage", "", "CPU utilization is in strata's record", "leave it out, and use strata's --json FILE").short('m'),
+    Flag::refused("transport-stats", "", "strata does not use SPDK transports", LEAVE_OUT),
+    Flag::honoured("help", "", "shows this help").short('h'),
+    Flag::honoured("help-full", "", "shows this help").short('v'),
 ];

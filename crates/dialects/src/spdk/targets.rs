@@ -77,7 +77,7 @@ fn transport(text: &str) -> Result<Transport, Error> {
     for part in text.split_ascii_whitespace() {
         let bad = || {
             TABLE.error(
-                format!("-r/--transport {} is not a transport id", quoted(text)),
+                format!("-r/--transport {} is not a transport ID", quoted(text)),
                 "give 'trtype:PCIe traddr:ADDRESS', or the path of a device or file",
             )
         };
@@ -120,8 +120,8 @@ impl Drives {
         let targets: Vec<Target> = self.namespaces.iter().filter(fits).map(Target::of_namespace).collect();
         if targets.is_empty() {
             return TABLE.refuse(
-                "no NVMe drive that the kernel drives was found on PCIe",
-                "give a device or a file: `spdk_nvme_perf ... /dev/nvme0n1` (a drive bound to vfio-pci or uio goes back by SPDK's setup.sh reset)",
+                "no PCIe NVMe drive with a kernel driver was found",
+                "give a device or a file: `spdk_nvme_perf ... /dev/nvme0n1` (SPDK's setup.sh reset returns a drive from vfio-pci or uio to the kernel)",
             );
         }
         Ok(targets)
@@ -142,8 +142,10 @@ fn address_of(namespace: &NvmeNamespace) -> Option<Address> {
 
 fn parse_address(option: &str, text: &str) -> Result<Address, Error> {
     address(text).ok_or_else(|| {
-        TABLE
-            .error(format!("{option} {} is not a PCI address", quoted(text)), "give one such as 0000:3b:00.0")
+        TABLE.error(
+            format!("{option} {} is not a PCI address", quoted(text)),
+            "give an address such as 0000:3b:00.0",
+        )
     })
 }
 
@@ -154,11 +156,11 @@ fn check_found(text: &str, wanted: Address, namespaces: &[NvmeNamespace]) -> Res
     let known: Vec<&str> =
         namespaces.iter().filter_map(|namespace| namespace.pci_address.as_deref()).collect();
     TABLE.refuse(
-        format!("the kernel drives no NVMe drive at {}", quoted(text)),
+        format!("no NVMe drive with a kernel driver was found at {}", quoted(text)),
         if known.is_empty() {
             "give the path of a device or file".to_owned()
         } else {
-            format!("there are {}", known.join(", "))
+            format!("available addresses: {}", known.join(", "))
         },
     )
 }
@@ -173,15 +175,14 @@ fn check_path(path: &str, world: &dyn World) -> Result<(), Error> {
         PathFacts::File { .. } => Ok(()),
         PathFacts::Missing => TABLE.refuse(
             format!("{shown} does not exist"),
-            "give a file that is there or a block device: spdk_nvme_perf creates none",
+            "give an existing file or a block device: spdk_nvme_perf creates no files",
         ),
         PathFacts::CharacterDevice => TABLE.refuse(
             format!("{shown} is a character device, which has no size"),
             "give a block device, such as /dev/nvme0n1, or a file",
         ),
-        PathFacts::Directory | PathFacts::Other => {
-            TABLE.refuse(format!("{shown} is no file or block device"), "give one of these")
-        }
+        PathFacts::Directory | PathFacts::Other => TABLE
+            .refuse(format!("{shown} is neither a file nor a block device"), "give a file or a block device"),
     }
 }
 
@@ -204,7 +205,10 @@ pub(crate) fn find(words: &Words, world: &dyn World) -> Result<Vec<Target>, Erro
             (Some("pcie"), None) => targets.extend(drives.all(transport.namespace)?),
             (Some(kind), _) => {
                 return TABLE.refuse(
-                    format!("-r/--transport: {} is left to the kernel", quoted(&format!("trtype:{kind}"))),
+                    format!(
+                        "-r/--transport: {} is supported only through the kernel",
+                        quoted(&format!("trtype:{kind}"))
+                    ),
                     "connect with `nvme connect` and give the /dev node",
                 );
             }

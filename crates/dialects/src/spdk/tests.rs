@@ -76,7 +76,7 @@ fn allowed_addresses_and_vmd_choose_drives() {
     assert_eq!(specs("-q1 -o4k -wread -t1 -b 0000:3b:00.0 -b 5e:0").len(), 2);
     assert_eq!(
         refusal("-q 1 -o 4k -w read -t 1 -b 0000:99:00.0"),
-        "spdk_nvme_perf: the kernel drives no NVMe drive at \"0000:99:00.0\"; there are 0000:3b:00.0, 0000:5e:00.0"
+        "spdk_nvme_perf: no NVMe drive with a kernel driver was found at \"0000:99:00.0\"; available addresses: 0000:3b:00.0, 0000:5e:00.0"
     );
 }
 
@@ -98,9 +98,9 @@ fn transports_are_drives_or_paths() {
     assert_eq!(target("/dev/nvme2n1"), "/dev/nvme2n1");
     assert_eq!(
         target("trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:4420 subnqn:nqn.2016-06.io.spdk:cnode1"),
-        "spdk_nvme_perf: -r/--transport: \"trtype:tcp\" is left to the kernel; connect with `nvme connect` and give the /dev node"
+        "spdk_nvme_perf: -r/--transport: \"trtype:tcp\" is supported only through the kernel; connect with `nvme connect` and give the /dev node"
     );
-    assert!(target("trtype:PCIe traddr:3b:00.0 ns:2").contains("no NVMe drive"));
+    assert!(target("trtype:PCIe traddr:3b:00.0 ns:2").contains("no PCIe NVMe drive with a kernel driver"));
     assert!(target("trtype:PCIe traddr:zz").contains("is not a PCI address"));
     assert!(target("traddr:3b:00.0").contains("has no trtype"));
 }
@@ -120,7 +120,7 @@ fn paths_are_driven_by_libaio_or_io_uring() {
     let without = Machine { engines: vec!["psync", "libaio"], ..machine() };
     let run = run_on("-R -q 8 -o 4096 -w read -t 5 /dev/sdb", &without);
     assert_eq!(of(&run.specs[0]).engine.as_deref(), Some("libaio"));
-    assert_eq!(run.warnings, ["io_uring is not allowed here: libaio is used"]);
+    assert_eq!(run.warnings, ["io_uring is not permitted here: using libaio"]);
 }
 
 #[test]
@@ -138,21 +138,24 @@ fn queue_pairs_share_the_depth_and_counts_are_for_each_core() {
 fn cores_that_are_not_there_are_named_and_left_out() {
     let two = Machine { processors: vec![0, 1], ..machine() };
     let run = run_on("-q 16 -o 4096 -w read -c 0xff -t 60 /dev/sdb", &two);
-    assert_eq!(run.warnings, ["cores 2, 3, 4, 5, 6, 7 cannot be used here and are left out of -c"]);
+    assert_eq!(run.warnings, ["cores 2, 3, 4, 5, 6, 7 of -c are not available here and are ignored"]);
     assert_eq!(run.specs[0].threads, Some(2));
     let other = Machine { processors: vec![2, 3], ..machine() };
     assert_eq!(
         run_on("-q 1 -o 4k -w read -t 1 /dev/sdb", &other).warnings,
-        ["core 0 cannot be used here: core 2 is used"]
+        ["core 0 is not available here: using core 2"]
     );
     let error = parse(&words("-q 1 -o 4k -w read -t 1 -c 0x1 /dev/sdb"), &other).err().unwrap();
-    assert_eq!(error.to_string(), "spdk_nvme_perf: none of the cores 0 can be used here; give some of 2, 3");
+    assert_eq!(
+        error.to_string(),
+        "spdk_nvme_perf: none of the cores 0 is available here; give one or more of 2, 3"
+    );
 }
 
 #[test]
 fn a_ratio_without_a_mix_is_left_out_with_a_warning() {
     let run = run_on("-q 1 -o 4k -w read -M 50 -t 1 /dev/sdb", &machine());
-    assert_eq!(run.warnings, ["-M/--rwmixread is left out: it goes with -w rw and randrw"]);
+    assert_eq!(run.warnings, ["-M/--rwmixread is ignored: it applies only to -w rw and randrw"]);
     assert_eq!(of(&run.specs[0]).mix, None);
 }
 
@@ -175,14 +178,14 @@ fn what_cannot_be_is_refused_by_name() {
         ("-q 3 -P 2 -o 4k -w read -t 1 /dev/sdb", "multiple of -P"),
         ("-q 9 -d 8 -o 4k -w read -t 1 /dev/sdb", "less than the depth"),
         ("-q 1 -d x% -o 4k -w read -t 1 /dev/sdb", "in percent"),
-        ("-q 1 -o 4k -w read -F 1 -t 1 /dev/sdb", "shapes random positions"),
-        ("-q 1 -o 4k -w randread -F x -t 1 /dev/sdb", "is not a theta"),
-        ("-q 1 -o 4k -w read -t 1 -c 0xg /dev/sdb", "is not a set of cores"),
-        ("-q 1 -o 4k -w read -t 1 -c [1 /dev/sdb", "is not a set of cores"),
-        ("-q 1 -o 4k -w read -t 1 -c 0x0 /dev/sdb", "is not a set of cores"),
+        ("-q 1 -o 4k -w read -F 1 -t 1 /dev/sdb", "requires random positions"),
+        ("-q 1 -o 4k -w randread -F x -t 1 /dev/sdb", "is not a valid theta"),
+        ("-q 1 -o 4k -w read -t 1 -c 0xg /dev/sdb", "is not a core mask or list"),
+        ("-q 1 -o 4k -w read -t 1 -c [1 /dev/sdb", "is not a core mask or list"),
+        ("-q 1 -o 4k -w read -t 1 -c 0x0 /dev/sdb", "is not a core mask or list"),
         ("-q 1 -o 4k -w read -t 1 -A 100 /dev/sdb", "power of two"),
         ("-q 1 -o 4k -w read -t 1 /data/none", "does not exist"),
-        ("-q 1 -o 4k -w read -t 1 /data", "no file or block device"),
+        ("-q 1 -o 4k -w read -t 1 /data", "neither a file nor a block device"),
         ("-q 1 -o 4k -w read -t 1 /dev/sdb /dev/sdb", "given twice"),
     ] {
         let error = refusal(line);
@@ -319,7 +322,7 @@ fn failures_and_doubts_are_shown_and_not_counted() {
     assert!(text.contains("strata warning /dev/sdb: the window is 4 s long; run longer: -t 10\n"), "{text}");
     assert_eq!(
         errors,
-        "/dev/sdb: 7 read operations failed, which are in no figure: Input/output error\n\
+        "/dev/sdb: 7 read operations failed and are excluded from the results: Input/output error\n\
          spdk_nvme_perf: errors occurred\n"
     );
     let nothing = sample::record(vec![]);

@@ -239,7 +239,7 @@ fn a_full_store_fails_its_test() {
 fn questions_need_somebody_to_answer_them() {
     let ended = Scratch::new().run("as daos_perf --target null: -w -R U");
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("-w/--wait asks on a terminal"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("-w/--wait requires a terminal"), "{}", ended.stderr);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn daos_perf_runs_on_an_engine() {
     assert_eq!(echo.code, Some(0), "{}", echo.stderr);
     let refused = run(&format!("-T echo {small}"), "P");
     assert_eq!(refused.code, Some(2), "{}", refused.stdout);
-    assert!(refused.stderr.contains("P: -T echo stores nothing"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("P: -T echo stores no data"), "{}", refused.stderr);
     drop(engine);
     let gone = run(small, "U;p");
     assert_eq!((gone.code, gone.stderr.trim_end().lines().count()), (Some(1), 1), "{}", gone.stderr);

@@ -236,8 +236,8 @@ fn stores_that_are_there_are_used_only_by_name() {
     assert_asks(&spec, "container", own);
     assert!(!specs(&format!("vos_perf -u {own} -R F")).remove(0).keep);
     assert!(specs("vos_perf -D /dev/shm --keep -R U").remove(0).keep);
-    assert!(refusal("vos_perf -R U").contains("is there already"));
-    assert!(refusal(&format!("vos_perf -D /dev/shm -u {own} -R F")).contains("there is no store"));
+    assert!(refusal("vos_perf -R U").contains("already exists"));
+    assert!(refusal(&format!("vos_perf -D /dev/shm -u {own} -R F")).contains("does not exist"));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /dev/shm -R X", "use one of U (UPDATE)"),
         ("vos_perf -D /dev/shm -R O", "use one of U (UPDATE)"),
         ("vos_perf -D /dev/shm -R U;z", "the parameters of UPDATE: p, i=N"),
-        ("vos_perf -D /dev/shm -R U;pk", "parameters apart"),
+        ("vos_perf -D /dev/shm -R U;pk", "parameters separated by semicolons"),
         ("vos_perf -D /dev/shm -R U;i=0", "1 to 1000000"),
         ("vos_perf -D /dev/shm -R U;i", "i=NUMBER"),
         ("vos_perf -D /dev/shm -R U;o", "o=BYTES"),
@@ -255,10 +255,10 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /dev/shm -R Q;p=1", "p without a value"),
         ("vos_perf -D /dev/shm -R \" \"", "\"U;p F;p\""),
         ("vos_perf -D /dev/shm -R U;d=257", "give at most 256"),
-        ("vos_perf -D /dev/shm -R U;s=65", "over the end of a record"),
+        ("vos_perf -D /dev/shm -R U;s=65", "exceed the end of a record"),
         ("vos_perf -D /dev/shm -R U;o=4;s=4", "a single value"),
-        ("vos_perf -D /dev/shm -R F", "reads what nothing has written"),
-        ("vos_perf -D /dev/shm -R \"U Q\"", "give -i, -A and -I"),
+        ("vos_perf -D /dev/shm -R F", "reads data that no test has written"),
+        ("vos_perf -D /dev/shm -R \"U Q\"", "add -i, -A and -I"),
         ("vos_perf -D /dev/shm -R \"U I;s\"", "I without s"),
         ("vos_perf -D /dev/shm -R \"U P;i=2\"", "leave out i="),
         ("vos_perf -D /dev/shm -s 3 -R U", "4 to 1073741824"),
@@ -269,9 +269,9 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /dev/shm -A R -R U", "-AR"),
         ("vos_perf -D /dev/shm -Ax -R U", "is not R"),
         ("vos_perf -D /dev/shm -f ./vos -R U", "give one of them"),
-        ("vos_perf -D /none -R U", "is no directory"),
+        ("vos_perf -D /none -R U", "is not a directory"),
         ("vos_perf -D /dev/shm -X x -R U", "is not a UUID"),
-        ("vos_perf -D /dev/shm -w -R U", "asks on a terminal"),
+        ("vos_perf -D /dev/shm -w -R U", "requires a terminal"),
         ("vos_perf -D /dev/shm --checksum md5 -R U", "crc32"),
         ("vos_perf -D /dev/shm --text-of 2.6 -R U", "give 2.8 or 2.0"),
         ("vos_perf -D /dev/shm -C 1 -R U", "\"-C\" is not an option"),
@@ -280,10 +280,10 @@ fn what_cannot_be_is_refused_in_one_line() {
             "daos_perf --target engine://h:1/p -R I",
             "use one of U (UPDATE), F (FETCH), V (VERIFY), O (OIT), P (PUNCH)",
         ),
-        ("daos_perf --target vos:x -R U", "is no target of daos_perf"),
-        ("daos_perf --target engine://h:1/p -u p -R U", "both name a pool"),
-        ("daos_perf -T echo -u p -R U", "answers no RPC"),
-        ("daos_perf -T echo --target engine://h:1 -R V", "stores nothing"),
+        ("daos_perf --target vos:x -R U", "is not a daos_perf target"),
+        ("daos_perf --target engine://h:1/p -u p -R U", "both set the pool"),
+        ("daos_perf -T echo -u p -R U", "does not answer strata RPCs"),
+        ("daos_perf -T echo --target engine://h:1 -R V", "stores no data"),
         ("daos_perf -T vos -u p -R U", "daos, echo"),
         ("daos_perf -u p -c R9S -R U", "TINY, LARGE"),
         ("daos_perf -u p -C many -R U", "1 to 65536"),

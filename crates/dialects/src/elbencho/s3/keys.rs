@@ -13,10 +13,10 @@ type Key = (String, String);
 pub(super) fn key(words: &Words, world: &dyn World) -> Result<Option<Key>, Error> {
     let list = match (words.value("s3credfile"), words.value("s3credlist")) {
         (Some(_), Some(_)) => {
-            return TABLE.refuse("--s3credfile and --s3credlist both hold keys", "give one of them");
+            return TABLE.refuse("--s3credfile and --s3credlist both contain keys", "give one of them");
         }
         (Some(path), None) => Some(world.read(path).map_err(|error| {
-            Error::system(TOOL, "cannot read the file of keys", error).with("path", quoted(path))
+            Error::system(TOOL, "cannot read the file with keys", error).with("path", quoted(path))
         })?),
         (None, list) => list.map(|list| list.replace(',', "\n")),
     };
@@ -52,7 +52,7 @@ fn one_key(list: &str) -> Result<Option<Key>, Error> {
     match pair {
         Some((access, secret)) => Ok(Some((access.to_owned(), secret.to_owned()))),
         None => TABLE.refuse(
-            format!("{} keys where one user is measured", lines.len()),
+            format!("{} keys are given, but only one user is supported", lines.len()),
             "give one pair, ACCESS:SECRET",
         ),
     }

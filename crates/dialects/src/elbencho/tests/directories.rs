@@ -66,7 +66,7 @@ fn phases_are_in_the_order_of_the_tool() {
         assert_eq!(spec.start_delay.is_some(), at > 0);
         assert_eq!(spec.refill, None);
     }
-    assert_eq!(run.warnings, ["--verifydirect reads back when the write phase is over, as the phase VERIFY"]);
+    assert_eq!(run.warnings, ["--verifydirect reads the data back after the write phase, in a phase VERIFY"]);
 }
 
 #[test]
@@ -137,8 +137,9 @@ fn trees_come_from_a_list() {
     let told = run_on("-r --treefile t -n 4 -s 4k /mnt/smb/mydir", &world()).warnings;
     assert_eq!(
         told,
-        ["dirs", "size"]
-            .map(|name| format!("--{name} changes nothing with --treefile, which says what there is"))
+        ["dirs", "size"].map(|name| format!(
+            "--{name} changes nothing with --treefile, which lists the directories and files"
+        ))
     );
 }
 
@@ -168,32 +169,32 @@ fn what_directories_cannot_do_is_refused() {
         ("-r --iodepth 5000", "4096"),
         ("-r --mmap", "leave it out"),
         ("-r --strided", "--rand or --backward"),
-        ("-r --infloop --timelimit 5", "each file is visited once a phase"),
+        ("-r --infloop --timelimit 5", "each phase visits each file once"),
         ("-r --limitread 1m", "strata fs --rate"),
-        ("-r --randamount 1m", "cover its size"),
-        ("-r --treerand", "give --treefile FILE too"),
+        ("-r --randamount 1m", "always cover the whole file"),
+        ("-r --treerand", "add --treefile FILE"),
         ("-r --treescan /mnt", "the name of a new file"),
         ("-r --treefile t --treescan s3://b", "give a directory"),
         ("-r --treefile t --treeroundrob", "leave it out"),
         ("-r --treefile t --dryrun", "leave it out"),
         ("-r --statinline", "use --stat"),
-        ("-w --readinline", "give -w -r"),
-        ("-r --flock range", "not locked"),
+        ("-w --readinline", "use -w -r"),
+        ("-r --flock range", "file locks are not supported"),
         ("-r --fadv seq", "--dropcache"),
         ("-r --rand --backward", "give one of them"),
-        ("-r --rand -s 1k -b 4k", "less than a block"),
+        ("-r --rand -s 1k -b 4k", "smaller than the block size"),
         ("-w --trunc --trunctosize", "give one of them"),
         ("-r --verifydirect", "--verify SALT"),
         ("-w --verify 1 --rand --randalgo fast -s 8k -b 4k", "leave out --randalgo"),
         ("-t 2", "-d (make directories)"),
-        ("-r /mnt/smb/mydir", "one directory is measured"),
+        ("-r /mnt/smb/mydir", "only one directory can be measured"),
         ("-w -N 0", "files"),
     ] {
         let error = refusal_on(&format!("{line} /mnt/smb/mydir"), &world());
         assert!(error.contains(part) && error.lines().count() == 1, "{line}: {error}");
     }
-    assert!(refusal("-r -n 1 /data/none").contains("make its directories and files first (-d -w)"));
-    assert!(refusal("-r -n 1 /data/file").contains("-n/--dirs is for directories"));
+    assert!(refusal("-r -n 1 /data/none").contains("create its directories and files first (-d -w)"));
+    assert!(refusal("-r -n 1 /data/file").contains("-n/--dirs applies only to directories"));
     assert!(refusal_on("-r -n 1 /data/file /mnt/smb/mydir", &world()).contains("2 paths"));
 }
 

@@ -99,7 +99,7 @@ fn write_and_read_are_phases_in_fixed_order_and_iterations() {
     let delays: Vec<_> = run.specs.iter().map(|spec| spec.start_delay.map(|delay| delay.0)).collect();
     assert_eq!(delays, [None, Some(3_000_000_000), Some(3_000_000_000), Some(3_000_000_000)]);
     assert!(run.specs.iter().all(|spec| !spec.concurrent && spec.time == Some(Span(9_000_000_000))));
-    assert_eq!(run.warnings, ["phases after one that --timelimit ends are run too"]);
+    assert_eq!(run.warnings, ["if --timelimit ends a phase, the later phases still run"]);
 }
 
 #[test]
@@ -114,10 +114,13 @@ fn orders_of_blocks() {
     assert_eq!((of(&unaligned).align, unaligned.count), (Some(ByteSize(1)), Some(2560)));
     let direct = run("-r --rand --norandalign --direct -b 4k /data/file");
     assert_eq!((of(&direct.specs[0]).align, direct.specs[0].count), (None, None));
-    assert_eq!(direct.warnings, ["--norandalign is left out: --direct needs aligned positions"]);
+    assert_eq!(direct.warnings, ["--norandalign is ignored: --direct requires aligned positions"]);
     let amount = run("-r --rand --randamount 10000000 -b 4k -t 2 /data/file");
     assert_eq!(amount.specs[0].count, Some(2440));
-    assert_eq!(amount.warnings, ["--randamount is reduced to 9994240 bytes: whole blocks for each thread"]);
+    assert_eq!(
+        amount.warnings,
+        ["--randamount is reduced to 9994240 bytes, a whole number of blocks per thread"]
+    );
     let endless = spec("-r --infloop --timelimit 5 /data/file");
     assert_eq!((endless.time, endless.count), (Some(Span(5_000_000_000)), None));
 }
@@ -178,7 +181,7 @@ fn verification_carries_the_salt() {
     }
     let direct = run_on("-w --verify 7 --verifydirect -s 1g f", &Machine::new());
     assert!(!of(&direct.specs[0]).no_read_back);
-    assert_eq!(direct.warnings, ["--verifydirect reads back when the write phase is over"]);
+    assert_eq!(direct.warnings, ["--verifydirect reads the data back after the write phase"]);
     assert!(!spec("-r --verify 0 /data/file").verify);
     assert!(spec("-r --rand --verify 3 /data/file").verify);
 }
@@ -196,7 +199,7 @@ fn data_caches_and_files() {
     assert!(!of(&cold.specs[0]).end_fsync);
     let synced = run_on("-w -r --sync -s 1g f", &Machine::new());
     assert_eq!((of(&synced.specs[0]).end_fsync, of(&synced.specs[1]).end_fsync), (true, false));
-    assert_eq!(synced.warnings, ["--sync is done at the end of the write phase, within its time"]);
+    assert_eq!(synced.warnings, ["--sync runs at the end of the write phase and counts in its time"]);
 }
 
 #[test]
@@ -222,12 +225,12 @@ fn binding_and_progress() {
 fn what_is_made_smaller_is_told() {
     let small = run("-r -s 300k /data/file");
     assert_eq!(small.specs[0].block_size.as_deref(), Some("307200"));
-    assert_eq!(small.warnings, ["the block size is reduced to the size of 307200 bytes"]);
+    assert_eq!(small.warnings, ["the block size is reduced to the path size of 307200 bytes"]);
     let odd = run("-r -s 10001 -b 1k /data/file");
     assert_eq!(of(&odd.specs[0]).size, Some(ByteSize(9216)));
-    assert_eq!(odd.warnings, ["the last 785 bytes of each path, less than a block, are left out"]);
+    assert_eq!(odd.warnings, ["the last 785 bytes of each path are not used: they are less than a block"]);
     let uneven = run("-r -s 10m -t 3 --timelimit 5 /data/file");
-    assert!(uneven.warnings[0].starts_with("10 blocks cannot be shared evenly by 3 threads"));
+    assert!(uneven.warnings[0].starts_with("10 blocks cannot be divided evenly among 3 threads"));
     let idle = run("-r --preallocfile --randamount 1m --latpercent9s 2 --nocsvlabels /data/file").warnings;
     assert_eq!(
         idle,

@@ -44,27 +44,27 @@ fn values_that_elbencho_takes_by_mistake_are_refused() {
 #[test]
 fn what_does_not_go_together_is_refused() {
     for (line, part) in [
-        ("-F /data/file", "-F/--delfiles alone"),
-        ("-r --gds /data/file", "--gds is for buffers on GPUs; give --gpuids"),
+        ("-F /data/file", "-F/--delfiles without -w"),
+        ("-r --gds /data/file", "--gds requires buffers on GPUs; give --gpuids"),
         ("-r --cuhostbufreg /data/file", "give --gpuids with their numbers, or --gpuids all"),
-        ("-r --gpuids 0 --gdsbufreg /data/file", "give --cufile too"),
+        ("-r --gpuids 0 --gdsbufreg /data/file", "add --cufile"),
         ("-r --gpuids 0 --cufile --iodepth 4 /data/file", "give more threads"),
         ("-r --gpuids 0 --mmap /data/file", "leave out one of them"),
         ("-r --gpuids x /data/file", "gpuids"),
         ("-r -F /data/file", "-F/--delfiles without -w"),
-        ("-w -F /data/file", "was there before"),
-        ("-w -F /dev/nvme0n1", "is for files"),
-        ("-r --rwmixpct 50 /data/file", "give -w"),
-        ("-w --rwmixpct 5 --rwmixthr 1 /dev/nvme0n1", "do not go together"),
+        ("-w -F /data/file", "already exists"),
+        ("-w -F /dev/nvme0n1", "does not apply to block devices"),
+        ("-r --rwmixpct 50 /data/file", "add -w"),
+        ("-w --rwmixpct 5 --rwmixthr 1 /dev/nvme0n1", "cannot be combined"),
         ("-w --rwmixthr 3 -t 2 /dev/nvme0n1", "give at most 2"),
         ("-w --rwmixthr 1 -t 2 -b 1m -s 1m /dev/nvme0n1", "too few"),
         ("-r --infloop /data/file", "--timelimit"),
-        ("-r --rand --backward /data/file", "--rand and --backward do not go together"),
+        ("-r --rand --backward /data/file", "--rand and --backward cannot be combined"),
         ("-r --mmap --iodepth 4 /data/file", "--mmap"),
         ("-r --mmap --direct /data/file", "--mmap"),
         ("-w --sync --timelimit 5 /dev/nvme0n1", "--dropcache"),
         ("-w --verify 1 --rand /dev/nvme0n1", "random writes"),
-        ("-w --verify 1 --rwmixpct 50 /dev/nvme0n1", "mix"),
+        ("-w --verify 1 --rwmixpct 50 /dev/nvme0n1", "a mix of reads and writes"),
         ("-w --verifydirect /dev/nvme0n1", "--verify SALT"),
         ("-r --verify 1 --verifydirect /data/file", "--verify SALT and -w"),
         ("-w --blockvarpct 50 /dev/nvme0n1", "--dedupe"),
@@ -75,7 +75,7 @@ fn what_does_not_go_together_is_refused() {
         ("-r --strided -t 9 -b 1m -s 8m /data/file", "too few"),
         ("-r --strided -t 2 --infloop --timelimit 1 /data/file", "--infloop"),
         ("-r -t 2 -t 3 /data/file", "given more than once"),
-        ("-w --trunc /data/file", "--trunc would throw away"),
+        ("-w --trunc /data/file", "--trunc would delete the data"),
         ("-w --trunctosize -s 2g /data/file", "--trunctosize would change"),
     ] {
         let error = refusal(line);
@@ -87,19 +87,19 @@ fn what_does_not_go_together_is_refused() {
 fn paths_that_cannot_be_measured_are_refused() {
     for (line, part) in [
         ("-r", "no path"),
-        ("-r /data/file /dev/nvme0n1", "different kinds"),
+        ("-r /data/file /dev/nvme0n1", "not of the same type"),
         ("-r /data/none", "does not exist"),
         ("-w -s 1g /dev/none", "no file is created in /dev"),
-        ("-w /data/new", "has no size"),
+        ("-w /data/new", "the size of \"/data/new\" is unknown"),
         ("-r -s 2g /data/file", "less than the size"),
         ("-w -s 200g /dev/nvme0n1", "less than the size"),
         ("-r /data/file /data/file", "given twice"),
-        ("-r hdfs://node/dir", "not measured in this version"),
-        ("-r s3://bucket", "no server of S3"),
-        ("-w -s 1g f[1-2-3]", "no list of numbers"),
-        ("-w -s 1g f[,]", "no list of numbers"),
-        ("-w -s 1g f[1-99999]", "too many paths"),
-        ("-w -s 1g f[1-999][1-999]", "too many paths"),
+        ("-r hdfs://node/dir", "this version does not support HDFS"),
+        ("-r s3://bucket", "no S3 server is given"),
+        ("-w -s 1g f[1-2-3]", "do not contain a list of numbers"),
+        ("-w -s 1g f[,]", "do not contain a list of numbers"),
+        ("-w -s 1g f[1-99999]", "paths are too many"),
+        ("-w -s 1g f[1-999][1-999]", "paths are too many"),
     ] {
         let error = refusal(line);
         assert!(error.contains(part) && error.lines().count() == 1, "{line}: {error}");
@@ -122,7 +122,7 @@ fn configuration_files_are_checked_line_by_line() {
         refused("threads=2\ntreads=3\n"),
         "elbencho: \"--treads\" is not an option (path=\"/c\", line=2); the nearest is --threads"
     );
-    assert!(refused("s3chksumalgo=x").contains("of S3 only objects"));
+    assert!(refused("s3chksumalgo=x").contains("write, read, stat, list and delete of S3 objects"));
     assert!(refused("lat=maybe").contains("write true or false"));
     assert!(refused("lat").contains("is not OPTION=VALUE"));
     assert!(refused("configfile=x").contains("for the command line"));

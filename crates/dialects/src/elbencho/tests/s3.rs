@@ -116,19 +116,19 @@ fn options_of_servers_and_names() {
 fn what_cannot_be_or_is_of_others_is_refused() {
     for (line, part) in [
         ("bucket", "no phase"),
-        ("-d bucket", "give -w too"),
-        ("-D -F bucket", "deletes a bucket of others"),
+        ("-d bucket", "add -w"),
+        ("-D -F bucket", "would delete a bucket that this run did not create"),
         ("-w bucket", "no -s/--size"),
-        ("-w -s 10m bucket", "smaller than S3 takes"),
+        ("-w -s 10m bucket", "smaller than the S3 minimum"),
         ("-r -s 10m -b 3m bucket", "whole number of blocks"),
         ("-w -r -s 10m -b 5m --verify 1 bucket", "whole objects"),
-        ("--stat --verify 1 bucket", "--verify checks"),
+        ("--stat --verify 1 bucket", "--verify requires"),
         ("-w -s 4k b1 b2", "2 buckets"),
         ("-w -s 4k s3://b/object", "names an object"),
         ("-w -s 4k s3://b/object[1-4]", "names an object"),
-        ("-w -s 4k s3://", "no name of a bucket"),
-        ("-r -s 4k -b 4k --rand b", "--rand is for files"),
-        ("-r -s 4k -b 4k --direct b", "--direct is for files"),
+        ("-w -s 4k s3://", "is not a bucket name"),
+        ("-r -s 4k -b 4k --rand b", "--rand applies only to files"),
+        ("-r -s 4k -b 4k --direct b", "--direct applies only to files"),
         ("-r -s 4k -b 4k --infloop b", "--timelimit"),
         ("-r -s 4k -b 4k --limitwrite 1m b", "without -w"),
         ("-w -s 4k --s3objprefix %%% b", "%%%"),
@@ -141,8 +141,8 @@ fn what_cannot_be_or_is_of_others_is_refused() {
         assert!(!error.contains("SKEY"), "{error}");
     }
     for (line, part) in [
-        ("-r --s3region x /data/file", "is for buckets"),
-        ("-r --stat /data/file", "is for directories"),
+        ("-r --s3region x /data/file", "applies only to buckets"),
+        ("-r --stat /data/file", "applies only to directories"),
         ("--s3endpoints http://x --s3key A --s3secret B -r --dirsharing -s 1 -b 1 b", "leave it out for S3"),
         ("--s3endpoints http://x --s3key A -r -s 1 -b 1 b", "give both"),
         ("--s3endpoints , -r -s 1 -b 1 b", "names no server"),

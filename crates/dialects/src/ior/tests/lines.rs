@@ -142,7 +142,7 @@ fn scripts_have_one_test_a_run() {
     }
     for (script, part) in [
         ("blockSize=1m\nRUN\n", "IOR START"),
-        ("IOR START\nRUN now\n", "is no directive"),
+        ("IOR START\nRUN now\n", "is not a directive"),
         ("IOR START\nblokSize=3m\nRUN\n", "the nearest is blockSize"),
         ("IOR START\ncollective=1\nRUN\n", "no collective calls"),
     ] {
@@ -159,32 +159,32 @@ fn scripts_have_one_test_a_run() {
 #[test]
 fn refusals_say_what_would_be_taken() {
     let rows = [
-        ("-a MPIIO", "strata has no MPI; -a POSIX"),
+        ("-a MPIIO", "strata does not use MPI; use -a POSIX"),
         ("-a dfs", "dfuse"),
         ("-a XYZ", "use POSIX or DUMMY"),
         ("-c", "no collective calls"),
-        ("-t 3k -b 4k", "-b 4KiB is no multiple of -t 3KiB"),
+        ("-t 3k -b 4k", "-b 4KiB is not a multiple of -t 3KiB"),
         ("-t 0", "a number above 0"),
         ("-N none", "-N/--numTasks: \"none\" is not a whole number above 0"),
         ("-C -Z", "give one of them"),
-        ("-z -C", "give -F"),
-        ("-O stoneWallingWearOut=1", "give -D SECONDS too"),
-        ("-O stoneWallingStatusFile=f", "give -k too"),
-        ("-k -w -O stoneWallingStatusFile=f", "stoneWallingWearOut=1 too"),
+        ("-z -C", "add -F, or give only one of them"),
+        ("-O stoneWallingWearOut=1", "add -D SECONDS"),
+        ("-O stoneWallingStatusFile=f", "add -k"),
+        ("-k -w -O stoneWallingStatusFile=f", "add -D SECONDS and -O stoneWallingWearOut=1"),
         ("-k -r -O stoneWallingStatusFile=f", "run a write first with the same"),
-        ("-u", "give -F too"),
+        ("-u", "add -F"),
         ("-u -F -o a@b", "give one path"),
         ("-o a@@b", "a path is empty"),
         ("-w -r -z -z", "give -z once"),
         ("-w -r -z -D 3 -b 4m", "leave out -z or -D"),
         ("-a DUMMY -R", "no data to check"),
-        ("-T 5", "-D SECONDS ends each"),
-        ("-M 50%", "no memory away"),
+        ("-T 5", "limit each phase with -D SECONDS"),
+        ("-M 50%", "does not allocate memory"),
         ("-O summaryFormat=XML", "use default, JSON or CSV"),
         ("-O checkRead", "write NAME=VALUE"),
         ("-O minTimeDuration=3", "a larger -s"),
         ("-l x", "use offset, incompressible"),
-        ("-w file", "the file is -o FILE"),
+        ("-w file", "give the file with -o FILE"),
         ("--nothing", "is not an option"),
     ];
     for (line, part) in rows {
