@@ -7,6 +7,7 @@ mod drivers;
 mod edges;
 mod links;
 mod masked;
+mod messages;
 mod repository;
 mod sources;
 
@@ -60,4 +61,30 @@ fn every_link_in_the_documents_leads_somewhere() {
     let documents = repository.documents();
     assert!(documents.iter().any(|(path, _)| path == "README.md"), "README.md was not found");
     assert_none(&links::complaints(&documents, |path| repository.exists(path)));
+}
+
+/// Where the sentences of a crate stand.
+fn messages_file(name: &str) -> String {
+    format!("crates/testkit/tests/messages/{name}.txt")
+}
+
+#[test]
+fn every_sentence_of_output_stands_in_the_files_of_messages() {
+    let repository = Repository::open();
+    let messages = messages::messages(&repository.sources());
+    assert!(messages.len() > 15, "sources were not found as they should be: {} crates", messages.len());
+    if std::env::var_os("UPDATE_MESSAGES").is_some() {
+        for (name, messages) in &messages {
+            repository.write(&messages_file(name), &messages::page(messages));
+        }
+        return;
+    }
+    assert_none(&messages::unclear(&messages));
+    let texts: std::collections::BTreeMap<_, _> = repository.texts().into_iter().collect();
+    let complaint = |(name, messages): (&String, &std::collections::BTreeSet<String>)| {
+        let file = messages_file(name);
+        let is_so = texts.get(&file) == Some(&messages::page(messages));
+        (!is_so).then(|| format!("{file} is not what the sources print: UPDATE_MESSAGES=1 cargo test -p testkit --test architecture"))
+    };
+    assert_none(&messages.iter().filter_map(complaint).collect::<Vec<_>>());
 }

@@ -1,8 +1,18 @@
-//! Rust text with comments and the content of strings and characters blanked out, so that braces and words can be counted.
+//! Rust text with comments and the content of strings and characters blanked out, so that braces and words can be counted; and the strings alone.
 
 /// Same length in lines; only code is left.
 pub(crate) fn mask(source: &str) -> String {
-    let mut masker = Masker { rest: source, out: String::with_capacity(source.len()) };
+    masked(source).out
+}
+
+/// The strings of a source as they are typed, on one line each: a line that goes on is joined. Those of panics are left out, users see none.
+pub(crate) fn strings(source: &str) -> Vec<String> {
+    masked(source).strings
+}
+
+fn masked(source: &str) -> Masker<'_> {
+    let out = String::with_capacity(source.len());
+    let mut masker = Masker { rest: source, out, strings: Vec::new() };
     while let Some(first) = masker.rest.chars().next() {
         if masker.rest.starts_with("//") {
             let length = masker.rest.find('\n').unwrap_or(masker.rest.len());
@@ -10,9 +20,9 @@ pub(crate) fn mask(source: &str) -> String {
         } else if masker.rest.starts_with("/*") {
             masker.blank(block_comment(masker.rest));
         } else if let Some(length) = raw_string(masker.rest) {
-            masker.blank(length);
+            masker.string(length);
         } else if first == '"' {
-            masker.blank(quoted(masker.rest, '"'));
+            masker.string(quoted(masker.rest, '"'));
         } else if first == '\'' && is_character(masker.rest) {
             masker.blank(quoted(masker.rest, '\''));
         } else if first.is_alphanumeric() || first == '_' {
@@ -23,18 +33,35 @@ pub(crate) fn mask(source: &str) -> String {
             masker.keep(first.len_utf8());
         }
     }
-    masker.out
+    masker
 }
 
 struct Masker<'a> {
     rest: &'a str,
     out: String,
+    strings: Vec<String>,
 }
+
+/// Calls whose string is for those who develop strata.
+const PANICS: &[&str] = &["expect(", "unreachable!(", "panic!("];
 
 impl Masker<'_> {
     fn keep(&mut self, length: usize) {
         self.out.push_str(&self.rest[..length]);
         self.rest = &self.rest[length..];
+    }
+
+    fn string(&mut self, length: usize) {
+        let before = self.out.trim_end();
+        if !PANICS.iter().any(|call| before.ends_with(call)) {
+            let body = self.rest[..length].trim_start_matches(['b', 'c', 'r', '#']).trim_end_matches('#');
+            let body = body.get(1..body.len() - 1).unwrap_or_default();
+            let mut lines = body.split("\\\n");
+            let first = lines.next().unwrap_or_default().to_owned();
+            let joined = lines.fold(first, |joined, line| joined + line.trim_start());
+            self.strings.push(joined.replace('\n', "\\n"));
+        }
+        self.blank(length);
     }
 
     fn blank(&mut self, length: usize) {
@@ -127,6 +154,12 @@ mod tests {
         check("r#\"a \" { \"# r\"{\" br##\"\"#{\"## }", "}");
         check("'{' '\\'' '\\u{7d}' b'}' x", "b x");
         check("\"a\nb {\" c", "c");
+    }
+
+    #[test]
+    fn strings_are_collected_as_they_are_typed() {
+        let source = "a(\"one \\\n    line\", r#\"two\nlines\"#); b.expect(\"never\"); // \"comment\"\nunreachable!(\"nor this\")";
+        assert_eq!(strings(source), ["one line", "two\\nlines"]);
     }
 
     #[test]

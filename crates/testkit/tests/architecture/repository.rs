@@ -30,6 +30,13 @@ impl Repository {
         self.root.join(path).exists()
     }
 
+    /// Puts a file that is made from the sources into the repository.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("the directory of the file");
+        fs::write(path, text).expect("the file");
+    }
+
     /// All files that are text.
     pub(crate) fn texts(&self) -> Vec<Text> {
         self.read(|_| true)

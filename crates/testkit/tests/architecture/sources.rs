@@ -52,7 +52,7 @@ fn vague_documentation(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-fn is_test(path: &str) -> bool {
+pub(crate) fn is_test(path: &str) -> bool {
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
     name == "tests.rs" || directories.split('/').any(|directory| ["tests", "benches"].contains(&directory))
 }
