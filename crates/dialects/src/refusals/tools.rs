@@ -167,7 +167,7 @@ const PERF_PHRASES: Phrases = &[
         "store the data first (U), with the same -o, -d and -a",
     ),
     (
-        "leave out --durability: an update then counts as done when it is durable, and updates in flight share a sync",
+        "leave out --durability: an update then counts as done only when it is durable, and updates in flight share a sync",
         "keep the store on storage-class memory (-D)",
     ),
     ("use fewer keys or a smaller --scm", "use fewer keys (-d, -a) or a smaller -P"),

@@ -297,7 +297,7 @@ fn wrong_names_are_one_clear_line() {
     let cases = [
         (whole.replace("/tank/", "/lake/"), "there is no pool \"lake\"; the engine has tank"),
         (whole.clone(), "there is no container \"c\" in pool \"tank\""),
-        (whole.replace("/tank/c", ""), "names no pool"),
+        (whole.replace("/tank/c", ""), "does not name a pool"),
     ];
     for (target, expected) in cases {
         let error = refusal(&target, false);

@@ -28,7 +28,7 @@ fn a_run_leaves_what_another_put_into_its_bucket() {
     }
     drop((of_a, of_b));
     let left = b.clean();
-    assert!(left.contains("300 objects under the names of this run are others' own"), "{left}");
+    assert!(left.contains("300 objects with names of this run belong to other clients"), "{left}");
     assert_eq!(keys(&server), 300);
     assert!(server.store().data(BUCKET, "blade-1000").is_none());
     assert_eq!((a.clean(), keys(&server)), (String::new(), 0));
@@ -43,7 +43,7 @@ fn a_bucket_of_the_run_stays_when_others_use_it() {
     server.store().insert(BUCKET, "theirs", b"x".to_vec());
     drop(worker);
     let left = bed.clean();
-    assert!(left.contains("it holds what others have put, and stays"), "{left}");
+    assert!(left.contains("kept, because it contains objects of other clients"), "{left}");
     assert_eq!(server.store().keys(BUCKET), ["theirs"]);
 }
 
@@ -124,9 +124,9 @@ fn two_listings_that_are_pages_of_html_cost_nobody_an_object() {
     let proxy = proxy.expect("a proxy");
     let bed = Bed::behind(&proxy.endpoint(), |_, _| {});
     let error = bed.prepare().expect_err("no list").to_string();
-    assert!(error.contains("it is no list of a bucket"), "{error}");
+    assert!(error.contains("it is not a bucket listing"), "{error}");
     let error = bed.prepare().expect_err("no list").to_string();
-    assert!(error.contains("it is no list of a bucket"), "{error}");
+    assert!(error.contains("it is not a bucket listing"), "{error}");
     let mut worker = bed.worker(1);
     assert_eq!(worker.put(3, 10), -i64::from(libc::EEXIST));
     drop(worker);
