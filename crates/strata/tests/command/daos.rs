@@ -213,5 +213,5 @@ fn a_snapshot_is_looked_for_before_it_is_read() {
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("existing snapshots: 2107132845183926273"), "{}", refused.stderr);
     let missing = bed.run("object daos://pool/none --op list --count 3 --snapshot 17");
-    assert!(missing.code == Some(2) && missing.stderr.contains("there is no container none"), "{missing:?}");
+    assert!(missing.code == Some(2) && missing.stderr.contains("has no container none"), "{missing:?}");
 }

@@ -56,7 +56,7 @@ fn good(ended: &Ended) {
 /// Refused before the first byte, as files of others are.
 fn refused(ended: &Ended, found: &str) {
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{} {}", ended.stdout, ended.stderr);
-    for word in ["that this run did not make", found, "--first-id", "--destroy-data"] {
+    for word in ["that this run did not create", found, "--first-id", "--destroy-data"] {
         assert!(ended.stderr.contains(word), "{word}: {}", ended.stderr);
     }
 }
@@ -183,7 +183,7 @@ fn a_pool_that_a_run_made_stays_when_others_use_it() {
     good(&ended);
     for label in ["mine", "empty"] {
         assert!(
-            ended.stdout.contains(&format!("container {label}: this run did not make it")),
+            ended.stdout.contains(&format!("container {label}: this run did not create it")),
             "{}",
             ended.stdout
         );

@@ -46,7 +46,7 @@ fn a_pool_that_was_not_finished_is_made_anew_or_destroyed() {
     std::fs::create_dir(&tank).unwrap();
     std::fs::write(tank.join("superblock.partial"), b"").unwrap();
     std::fs::write(tank.join("letters"), b"mine").unwrap();
-    refused(&scratch, "pool create vos:tank --scm 64m", 2, "the directory holds other files");
+    refused(&scratch, "pool create vos:tank --scm 64m", 2, "the directory contains other files");
     refused(&scratch, "pool destroy vos:tank --destroy-data", 2, "the directory contains no pool");
     assert_eq!(names_in(&tank), ["letters", "superblock.partial"]);
 }
@@ -60,7 +60,7 @@ fn a_making_that_is_killed_leaves_nothing_that_stays() {
         running.signal(Signal::KILL);
         running.end();
         let made = scratch.run("pool create vos:tank --scm 64m");
-        let is_there = made.stderr.contains("there is a pool already");
+        let is_there = made.stderr.contains("the directory already contains a pool");
         assert!(made.code == Some(0) || is_there, "life {life}: {made:?}");
         done(&scratch, "pool query vos:tank");
         done(&scratch, "pool destroy vos:tank");

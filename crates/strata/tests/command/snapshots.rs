@@ -184,7 +184,7 @@ fn what_cannot_be_read_so_is_refused() {
             format!("{at} --op get --containers private --container c --threads 2 --snapshot {first}"),
             &["container=c.1", &format!("existing snapshots: {second}")],
         ),
-        (format!("{at} --op get --container none --snapshot 1"), &["there is no container"]),
+        (format!("{at} --op get --container none --snapshot 1"), &["has no container"]),
         (format!("{at} --op get --snapshot 0"), &["use an epoch as reported by the store"]),
         (format!("s3://b --op get {s3} --snapshot 3"), &["use vos:, engine:// or daos://"]),
         ("rados://p --op get --snapshot 3".to_owned(), &["use vos:, engine:// or daos://"]),

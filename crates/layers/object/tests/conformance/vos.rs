@@ -67,7 +67,7 @@ fn pools_and_containers_that_are_not_there_are_refused() {
         plan.container = "strata".to_owned();
         plan.class = "RP_3G1".parse().expect("a class");
         let error = backend.prepare(&plan).expect_err("too few targets");
-        assert!(error.to_string().contains("RP_3G1 takes 3 targets, and the store has 1"), "{error}");
+        assert!(error.to_string().contains("RP_3G1 needs 3 targets, but the store has 1"), "{error}");
         let no_directory = Stand::new("vos:".to_owned(), ());
         let error = object::connect(&no_directory.request(true)).err().expect("no directory");
         assert_eq!(error.exit_code(), 2);

@@ -102,7 +102,7 @@ fn objects_of_others_are_changed_with_leave_alone_and_stay() {
         assert_eq!(error.exit_code(), 2, "{error}");
         let error = error.to_string();
         assert!(
-            error.contains("this run did not make")
+            error.contains("this run did not create")
                 && error.contains(".5, objects=1")
                 && error.contains("--destroy-data"),
             "{error}"

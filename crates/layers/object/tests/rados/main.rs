@@ -281,7 +281,7 @@ fn what_cannot_be_reached_is_one_line() {
     };
     let error = failure("rados://absent", &|_| {});
     assert!(
-        error.starts_with("rados: there is no pool absent; pools are ") && error.contains("strata"),
+        error.starts_with("rados: pool absent does not exist; existing pools: ") && error.contains("strata"),
         "{error}"
     );
     let error =

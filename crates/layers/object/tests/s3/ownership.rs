@@ -63,7 +63,11 @@ fn objects_of_others_are_not_written_over_nor_removed_without_leave() {
     let mut worker = bed.worker(1);
     assert_eq!(worker.put(7, 10), -i64::from(libc::EEXIST));
     assert_eq!(worker.one(operation(ObjectOp::Remove, 7, 0)), -i64::from(libc::EEXIST));
-    assert!(worker.findings().contains("blade-7: this run did not make it"), "{}", worker.findings());
+    assert!(
+        worker.findings().contains("blade-7: kept, because this run did not create it"),
+        "{}",
+        worker.findings()
+    );
     assert_eq!(server.store().data(BUCKET, "blade-7").as_deref(), Some(b"theirs".as_slice()));
     // What it has put itself it may put and remove again.
     assert_eq!((worker.put(8, 10), worker.put(8, 20), worker.get(8, 20)), (10, 20, 20));
