@@ -130,7 +130,7 @@ const SELF_TEST_PHRASES: Phrases = &[
         "choose the interface on the workers' node (OFI_INTERFACE), or bind to it (taskset)",
     ),
     (
-        "use --order pinned, so that it does not hold up the others, and look at that host",
+        "use --order pinned, so that it does not delay the others, and check that host",
         "look at that host; test it alone (--endpoint)",
     ),
 ];
@@ -146,17 +146,14 @@ const SELF_TEST_OPTIONS: Phrases = &[
 
 const PERF_PHRASES: Phrases = &[
     (
-        "use more threads on cores of their own (-t, --cores), more endpoints, or larger payloads",
+        "use more threads on dedicated cores (-t, --cores), more endpoints, or larger payloads",
         "raise --procs or -s",
     ),
     (
         "choose the interface on the workers' node (--interface; `strata net scan`), or pin them (--numa)",
         "bind the process to the interface's node (numactl)",
     ),
-    (
-        "use --order pinned, so that it does not hold up the others, and look at that host",
-        "look at that host",
-    ),
+    ("use --order pinned, so that it does not delay the others, and check that host", "look at that host"),
     ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
     (
         "run longer (--time 10s or more), or take out --count and --bytes limits",

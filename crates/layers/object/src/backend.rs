@@ -228,7 +228,7 @@ pub fn driver_of(target: &str) -> Result<&'static Registration, Error> {
     DRIVERS.iter().find(|entry| entry.name == scheme && target.contains(':')).ok_or_else(|| {
         let forms: Vec<_> = DRIVERS.iter().map(|entry| entry.target).collect();
         Error::usage("object", format!("{target:?} is not a target of the object layer"))
-            .remedy(format!("accepted are {}", forms.join(", ")))
+            .remedy(format!("accepted: {}", forms.join(", ")))
     })
 }
 

@@ -173,7 +173,7 @@ fn every_phase_is_checked_before_the_first_begins() {
     };
     for (second, expected) in [
         ("value_size = '8m'", "--value-size 8MiB is too large for this store"),
-        ("class = 'RP_2G1'", "RP_2G1 needs 2 targets, and the store has 1"),
+        ("class = 'RP_2G1'", "RP_2G1 needs 2 targets, but the store has 1"),
     ] {
         let ended = job("vos:new", second);
         assert_eq!(ended.code, Some(2), "{second}: {ended:?}");

@@ -264,7 +264,7 @@ impl Backend for Bucket {
         }
         if let Some(other) = plan.operations().find(|&op| !crate::drivers::s3::can(op)) {
             return Err(Error::usage("s3", format!("S3 does not support {}", other.name()))
-                .remedy(format!("accepted are {}", crate::drivers::s3::CLASSES.join(", "))));
+                .remedy(format!("accepted: {}", crate::drivers::s3::CLASSES.join(", "))));
         }
         let (largest, part) = (plan.dataset.value_size_bytes_max, plan.options.s3_part_size_bytes);
         if part > 0 && largest.div_ceil(part) > PARTS_MAX {
