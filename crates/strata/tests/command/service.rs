@@ -143,7 +143,7 @@ fn a_certificate_that_has_changed_is_refused() {
     };
     let wrong = format!("{address}=sha256:{}", "0".repeat(64));
     refused(&run(&format!("--fingerprint {wrong}")), &["pinned", &address]);
-    refused(&run("--fingerprint other=sha256:00"), &["takes no part"]);
+    refused(&run("--fingerprint other=sha256:00"), &["does not take part"]);
     let good = run(&format!("--fingerprint {address}={print}"));
     assert_eq!(good.code, Some(0), "{}", good.stderr);
     let state = super::support::state_of(scratch.path()).join("strata");
