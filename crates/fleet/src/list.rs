@@ -204,7 +204,7 @@ mod tests {
             ("@none", "cannot read"),
             ("@loop", "endlessly"),
             ("a:0", "port"),
-            ("a b/c", "no host"),
+            ("a b/c", "not a host"),
         ] {
             let refused = names(&[list]).expect_err(list);
             assert!(refused.contains(why) && !refused.contains('\n'), "{list}: {refused}");
