@@ -33,7 +33,7 @@ impl Trust {
         for pin in pins {
             let (host, print) = pin.split_once('=').ok_or_else(|| {
                 Error::usage("fingerprint", format!("{pin:?} does not name a host"))
-                    .remedy("give HOST=sha256:HEX")
+                    .remedy("use HOST=sha256:HEX")
             })?;
             pinned.insert(HostAddress::parse(host, port_default)?, Fingerprint::parse(print)?);
         }

@@ -335,7 +335,7 @@ impl Pool {
             return Err(Error::new(ErrorKind::Run, "container", "the pool has no container with this label")
                 .with("label", label)
                 .remedy(format!(
-                    "there are: {}",
+                    "existing containers: {}",
                     if known.is_empty() { "none".into() } else { known.join(", ") }
                 )));
         };

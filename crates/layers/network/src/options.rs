@@ -171,9 +171,7 @@ pub static NETWORK: &[OptionDef] = &[
             Ok(())
         }
     ),
-    masters::clients(
-        "Control addresses of engines that generate the load, all at the same time, instead of --master",
-    ),
+    masters::clients("Control addresses of engines that generate the load, instead of --master"),
     own!(
         "group",
         Some('g'),
@@ -323,14 +321,7 @@ pub static NETWORK: &[OptionDef] = &[
             Ok(())
         }
     ),
-    as_shared!(
-        "batch",
-        None,
-        "N",
-        "all free slots",
-        Load,
-        "Maximum number of RPCs submitted to the driver at once"
-    ),
+    as_shared!("batch", None, "N", "all free slots", Load, "Maximum number of RPCs per submission"),
     own!(
         "provider",
         None,

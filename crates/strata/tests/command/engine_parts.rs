@@ -124,7 +124,7 @@ fn an_older_engine_is_not_asked_and_that_is_told() {
     let link = SlowLink::start_changing(&site.address, Duration::ZERO, sent, answered).unwrap();
     let (class, text) = site.measure(&link.address(), &format!("{GETS} --count 20 --split-latency"));
     assert!(class["latency_parts"].is_null() && !class["completion"].is_null(), "{class}");
-    assert!(text.contains("the engine is of an older version and does not tell its own times"), "{text}");
+    assert!(text.contains("the engine has an older version that does not report its own times"), "{text}");
     assert_eq!(timed.load(Ordering::Relaxed), 0);
 }
 

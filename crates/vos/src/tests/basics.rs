@@ -453,7 +453,7 @@ fn containers_are_apart_and_their_ids_are_given_once() {
     assert!(fixture.target().space().scm_free_bytes > before.scm_free_bytes);
     assert_eq!(get(fixture.target(), &place, None), Ok(b"here".to_vec()));
     let error = fixture.pool().destroy_container("other").expect_err("gone").to_string();
-    assert!(error.contains("there are: strata"), "{error}");
+    assert!(error.contains("existing containers: strata"), "{error}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ out       3.71 GiB/s, 31.9 Gbit/s, 31.9% of the link's 100 Gbit/s
 sure ";
     assert!(text.contains(expected), "{text}");
     let expected = "
-CPU       client 2.00 us per RPC, 2.05 ms a GiB; servers 1.60 us per RPC, 1.64 ms a GiB (2 endpoints,
-          0.01 processors busy)
+CPU       client 2.00 us per RPC, 2.05 ms per GiB; servers 1.60 us per RPC, 1.64 ms per GiB (2
+          endpoints, 0.01 processors busy)
 TCP       2 connections, round trip 31.0 us, congestion window 10 packets (640 KiB), 6 retransmits,
           3 segments retransmitted by this machine (0.00% of 10.0M)
 

@@ -82,11 +82,12 @@ fn failures(page: &mut Page, endpoints: &[(String, ShareSummary)]) {
     }
 }
 
-/// CPU time of one side: `2.00 us an RPC, 2.05 ms a GiB`.
+/// CPU time of one side: `2.00 us per RPC, 2.05 ms per GiB`.
 fn cost_words(cpu_ns: u64, rpcs: u64, bytes: u64) -> String {
     let an_rpc = human_ns(cpu_ns as f64 / rpcs.max(1) as f64);
     let gib = bytes as f64 / f64::from(1u32 << 30);
-    let a_gib = if bytes == 0 { String::new() } else { format!(", {} a GiB", human_ns(cpu_ns as f64 / gib)) };
+    let a_gib =
+        if bytes == 0 { String::new() } else { format!(", {} per GiB", human_ns(cpu_ns as f64 / gib)) };
     format!("{an_rpc} per RPC{a_gib}")
 }
 
