@@ -63,7 +63,7 @@ impl Cluster {
         // SAFETY: two strings and a place for the handle.
         let code = unsafe { (api.rados_create2)(&raw mut handle, c"ceph".as_ptr(), name.as_ptr(), 0) };
         if code < 0 {
-            return Err(refused("librados did not make a client", code).with("user", user));
+            return Err(refused("librados cannot create a client", code).with("user", user));
         }
         let timeout_s = match access.timeout_ns {
             0 => TIMEOUT_S,
@@ -112,7 +112,7 @@ impl Cluster {
             // SAFETY: two strings.
             let code = unsafe { (self.api.rados_conf_set)(self.handle, option.as_ptr(), value.as_ptr()) };
             if code < 0 {
-                return Err(refused("librados does not take a setting", code).with("option", name));
+                return Err(refused("librados rejects a setting", code).with("option", name));
             }
         }
         Ok(())
@@ -128,9 +128,9 @@ impl Cluster {
         };
         match -code {
             libc::ETIMEDOUT => error.remedy(format!("no monitor answered in {} s", self.timeout_s)),
-            libc::ENOENT => error.remedy("the file must name mon_host and a keyring that has this user"),
+            libc::ENOENT => error.remedy("the file must name mon_host and a keyring with this user"),
             libc::EACCES | libc::EPERM => {
-                error.remedy("the keyring has no key of this user, or another than the monitors know")
+                error.remedy("the keyring has no key for this user, or a different one than the monitors")
             }
             _ => error,
         }
@@ -180,7 +180,7 @@ impl Cluster {
         let mut stat = ClusterStat::default();
         // SAFETY: a place for the structure.
         let code = unsafe { (self.api.rados_cluster_stat)(self.handle, &raw mut stat) };
-        if code < 0 { Err(refused("the cluster does not tell its space", code)) } else { Ok(stat) }
+        if code < 0 { Err(refused("the cluster does not report its space", code)) } else { Ok(stat) }
     }
 
     fn pools(&self) -> Vec<String> {
@@ -220,8 +220,8 @@ impl Cluster {
             return refused("the pool cannot be opened", code).with("pool", pool);
         }
         let pools = self.pools().join(", ");
-        Error::new(ErrorKind::Run, "rados", format!("there is no pool {pool}"))
-            .remedy(format!("pools are {pools}; make one: ceph osd pool create {pool}"))
+        Error::new(ErrorKind::Run, "rados", format!("pool {pool} does not exist"))
+            .remedy(format!("existing pools: {pools}; create one: ceph osd pool create {pool}"))
     }
 }
 

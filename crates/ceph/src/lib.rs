@@ -20,7 +20,7 @@ pub type Handle = *mut c_void;
 /// # Errors
 /// Bad usage: a NUL in them.
 pub fn text(words: &str) -> Result<CString, Error> {
-    CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} has a NUL in it")))
+    CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} contains a NUL byte")))
 }
 
 /// An error of a call of a library that returned `-errno`.

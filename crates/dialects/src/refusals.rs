@@ -186,7 +186,7 @@ mod tests {
                 "--value-size 2GiB is too large: use 1GiB or less",
                 "-s 2GiB is too large: use 1GiB or less",
             ),
-            ("self_test", "--inflight 16 cannot be dealt out", "--max-inflight-rpcs 16 cannot be dealt out"),
+            ("self_test", "--inflight 16 cannot be divided", "--max-inflight-rpcs 16 cannot be divided"),
             ("elbencho-chart", "--size 4", "--size 4"),
         ];
         for (dialect, ours, theirs) in cases {

@@ -32,23 +32,25 @@ impl HostAddress {
             let port = match after {
                 "" => None,
                 _ => Some(
-                    after.strip_prefix(':').ok_or_else(|| bad(text, "after the bracket comes no :port"))?,
+                    after
+                        .strip_prefix(':')
+                        .ok_or_else(|| bad(text, "the bracket must be followed by :port"))?,
                 ),
             };
-            (ipv6(inside).ok_or_else(|| bad(text, "between the brackets is no IPv6 address"))?, port)
+            (ipv6(inside).ok_or_else(|| bad(text, "the brackets must contain an IPv6 address"))?, port)
         } else {
             let (host, port) = match text.split_once(':') {
                 Some((host, port)) => (host, Some(port)),
                 None => (text, None),
             };
             if port.is_some_and(|port| port.contains(':')) {
-                return Err(bad(text, "an IPv6 address stands in brackets"));
+                return Err(bad(text, "an IPv6 address requires brackets"));
             }
             (name(host).map_err(|why| bad(text, why))?, port)
         };
         let port = match port {
             None => port_default,
-            Some(digits) => port_number(digits).ok_or_else(|| bad(text, "the port is not 1 to 65535"))?,
+            Some(digits) => port_number(digits).ok_or_else(|| bad(text, "the port must be 1 to 65535"))?,
         };
         Ok(Self { host, port })
     }
@@ -99,8 +101,8 @@ pub fn parse_hosts(text: &str, port_default: u16) -> Result<Vec<HostAddress>, Er
     for word in words {
         let host = HostAddress::parse(word, port_default)?;
         if !seen.insert(host.clone()) {
-            return Err(Error::usage("hosts", format!("{host} stands in the list twice"))
-                .remedy("name each host and port once"));
+            return Err(Error::usage("hosts", format!("{host} is listed twice"))
+                .remedy("list each host and port once"));
         }
         hosts.push(host);
     }
@@ -112,7 +114,7 @@ pub fn parse_hosts(text: &str, port_default: u16) -> Result<Vec<HostAddress>, Er
 
 fn bad(text: &str, why: &str) -> Error {
     let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
-    Error::usage("hosts", format!("'{shown}' is no host: {why}"))
+    Error::usage("hosts", format!("'{shown}' is not a host: {why}"))
         .remedy("accepted: name, name:port, 192.0.2.1:port, [2001:db8::1]:port")
 }
 
@@ -143,7 +145,7 @@ fn name(text: &str) -> Result<String, &'static str> {
         return Err("it has no name");
     }
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return text.parse::<Ipv4Addr>().map(|it| it.to_string()).map_err(|_| "it is no IPv4 address");
+        return text.parse::<Ipv4Addr>().map(|it| it.to_string()).map_err(|_| "it is not an IPv4 address");
     }
     if text.len() > NAME_BYTES_MAX {
         return Err("the name is longer than 253 bytes");
@@ -155,7 +157,7 @@ fn name(text: &str) -> Result<String, &'static str> {
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
     if !text.strip_suffix('.').unwrap_or(text).split('.').all(is_label) {
-        return Err("a name has letters, digits, '-' and '_', in parts of at most 63 joined by '.'");
+        return Err("a name consists of letters, digits, '-' and '_', in parts of at most 63 joined by '.'");
     }
     Ok(text.to_ascii_lowercase())
 }

@@ -118,7 +118,7 @@ impl Audit {
         let (bytes, file) = open.map_err(|error| {
             Error::system("audit", "cannot open the audit log", error)
                 .with("path", path.display())
-                .remedy("name a file that this user can write: --audit FILE")
+                .remedy("use a file that this user can write: --audit FILE")
         })?;
         Ok(Self::new(Sink::File { file, path: path.to_owned(), bytes, bytes_max }))
     }

@@ -29,8 +29,8 @@ impl Fingerprint {
     /// Any other text.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let refused = || {
-            Error::usage("fingerprint", format!("{text:?} is no fingerprint of a certificate"))
-                .remedy("give sha256: and 64 hexadecimal digits, as the service prints it when it starts")
+            Error::usage("fingerprint", format!("{text:?} is not a certificate fingerprint"))
+                .remedy("use sha256: and 64 hexadecimal digits, as printed by the service when it starts")
         };
         let digits: String = text.strip_prefix("sha256:").ok_or_else(refused)?.replace(':', "");
         if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -78,7 +78,7 @@ impl Certificate {
         let chain = CertificateDer::pem_slice_iter(&read(certificate, false)?)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| unusable(certificate, &error))?;
-        let leaf = chain.first().ok_or_else(|| unusable(certificate, &"there is no certificate in it"))?;
+        let leaf = chain.first().ok_or_else(|| unusable(certificate, &"the file contains no certificate"))?;
         let print = fingerprint(leaf);
         let key_der =
             PrivateKeyDer::from_pem_slice(&read(key, true)?).map_err(|error| unusable(key, &error))?;
@@ -86,10 +86,10 @@ impl Certificate {
             Error::usage("certificate", format!("certificate and key cannot be used together: {error}"))
                 .with("certificate", certificate.display())
                 .with("key", key.display())
-                .remedy("give the key that belongs to the certificate")
+                .remedy("use the key that belongs to the certificate")
         })?;
         let fingerprint = Fingerprint::of_binding(&print)
-            .ok_or_else(|| unusable(certificate, &"its fingerprint has another length"))?;
+            .ok_or_else(|| unusable(certificate, &"its fingerprint has a wrong length"))?;
         Ok(Self { identity, fingerprint })
     }
 
@@ -99,9 +99,9 @@ impl Certificate {
     /// As with [`Certificate::load`]; files that cannot be written; one of the two without the other.
     pub fn load_or_make(certificate: &Path, key: &Path) -> Result<Self, Error> {
         let failed = |path: &Path, error: io::Error| {
-            Error::system("certificate", "cannot keep the certificate of the service", error)
+            Error::system("certificate", "cannot store the certificate of the service", error)
                 .with("path", path.display())
-                .remedy("name files of this user: --certificate FILE --key FILE")
+                .remedy("use files of this user: --certificate FILE --key FILE")
         };
         for directory in [certificate, key].into_iter().filter_map(Path::parent) {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -146,7 +146,7 @@ impl fmt::Debug for Certificate {
 fn unusable(path: &Path, why: &dyn fmt::Display) -> Error {
     Error::usage("certificate", format!("the file cannot be used: {why}"))
         .with("path", path.display())
-        .remedy("give PEM files: a certificate, and its key")
+        .remedy("use PEM files: a certificate and its key")
 }
 
 fn read(path: &Path, is_secret: bool) -> Result<Vec<u8>, Error> {
@@ -158,7 +158,7 @@ fn read(path: &Path, is_secret: bool) -> Result<Vec<u8>, Error> {
         return Err(Error::new(
             ErrorKind::Unsafe,
             "certificate",
-            "others than its owner may use the key of the service",
+            "other users can read the key of the service",
         )
         .with("path", path.display())
         .with("mode", format!("{:04o}", facts.mode() & 0o7777))
@@ -196,7 +196,7 @@ pub fn state_file(name: &str) -> Result<PathBuf, Error> {
         .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
         .map(|state| state.join("strata").join(name))
         .ok_or_else(|| {
-            Error::usage("state", format!("there is no directory to keep {name} in"))
-                .remedy("set XDG_STATE_HOME or HOME to an absolute path, or name the file")
+            Error::usage("state", format!("there is no directory to store {name} in"))
+                .remedy("set XDG_STATE_HOME or HOME to an absolute path, or specify the file")
         })
 }

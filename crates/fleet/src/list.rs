@@ -60,9 +60,8 @@ impl Listing<'_> {
     fn word(&mut self, word: &str, depth: usize) -> Result<(), Error> {
         if let Some(path) = word.strip_prefix('@') {
             if depth == NESTED_MAX {
-                return Err(
-                    Error::usage("hosts", "files with hosts name each other without end").with("file", path)
-                );
+                return Err(Error::usage("hosts", "the files with hosts refer to each other endlessly")
+                    .with("file", path));
             }
             let text = (self.read)(path).map_err(|error| {
                 Error::usage("hosts", format!("cannot read the file with hosts: {error}")).with("file", path)
@@ -72,7 +71,7 @@ impl Listing<'_> {
         if let Some(count) = word.strip_prefix("local:") {
             let count = count.parse().ok().filter(|count| (1..=4096).contains(count));
             let count: u32 = count.ok_or_else(|| {
-                Error::usage("hosts", format!("'{}' is no number of processes", word.escape_debug()))
+                Error::usage("hosts", format!("'{}' is not a number of processes", word.escape_debug()))
                     .remedy("accepted: local:N with N from 1 to 4096")
             })?;
             self.hosts.extend((self.locals..self.locals + count).map(ListedHost::Local));
@@ -82,8 +81,8 @@ impl Listing<'_> {
         for name in expanded(word)? {
             let host = HostAddress::parse(&name, self.port_default)?;
             if !self.seen.insert(host.clone()) {
-                return Err(Error::usage("hosts", format!("{host} stands in the list twice"))
-                    .remedy("name each host and port once"));
+                return Err(Error::usage("hosts", format!("{host} is listed twice"))
+                    .remedy("list each host and port once"));
             }
             self.hosts.push(ListedHost::At(host));
             self.check_count()?;
@@ -119,7 +118,7 @@ fn expanded(word: &str) -> Result<Vec<String>, Error> {
         return Ok(vec![word.to_owned()]);
     };
     let bad = |why: &str| {
-        Error::usage("hosts", format!("'{}' is no range of hosts: {why}", word.escape_debug()))
+        Error::usage("hosts", format!("'{}' is not a range of hosts: {why}", word.escape_debug()))
             .remedy("accepted: node[01-16], node[1-4,7], rack[1-2]node[1-8]")
     };
     let (inside, after) = rest.split_once(']').ok_or_else(|| bad("the bracket is not closed"))?;
@@ -131,10 +130,10 @@ fn expanded(word: &str) -> Result<Vec<String>, Error> {
             is_number.then(|| text.parse::<u32>().ok()).flatten()
         };
         let (Some(from), Some(to)) = (number(first), number(last)) else {
-            return Err(bad("its ends are no numbers"));
+            return Err(bad("its ends are not numbers"));
         };
         if from > to || (to - from) as usize >= HOSTS_MAX {
-            return Err(bad("it goes from the smaller to the larger number, 100000 hosts at most"));
+            return Err(bad("the first number must be the smaller one, with at most 100000 hosts"));
         }
         // Leading zeros say how wide the numbers are.
         let width = if first.starts_with('0') { first.len() } else { 0 };
@@ -194,18 +193,18 @@ mod tests {
         for (list, why) in [
             ("", "empty"),
             ("# none", "empty"),
-            ("a,b,A", "a:1611 stands in the list twice"),
+            ("a,b,A", "a:1611 is listed twice"),
             ("node[1-", "not closed"),
-            ("node[2-1]", "from the smaller"),
-            ("node[a-b]", "no numbers"),
+            ("node[2-1]", "must be the smaller one"),
+            ("node[a-b]", "not numbers"),
             ("node[1-999999999]", "100000"),
             ("n[1-9999]m[1-9999]", "100000"),
             ("local:0", "local:N"),
             ("local:x", "local:N"),
             ("@none", "cannot read"),
-            ("@loop", "without end"),
+            ("@loop", "endlessly"),
             ("a:0", "port"),
-            ("a b/c", "no host"),
+            ("a b/c", "not a host"),
         ] {
             let refused = names(&[list]).expect_err(list);
             assert!(refused.contains(why) && !refused.contains('\n'), "{list}: {refused}");

@@ -87,17 +87,17 @@ impl Meetings {
             Error::new(ErrorKind::Run, "meeting", message).with("host", rank).with("figures", said.len())
         };
         match self.away.get(rank as usize) {
-            None => return Err(refused("there is no host of this number")),
+            None => return Err(refused("no host has this number")),
             // It was given up, and what it says now belongs to nothing.
             Some(true) => return Ok(None),
             Some(false) => {}
         }
         let is_new = !self.open.contains_key(meeting);
         if said.len() > FIGURES_MAX || meeting.len() > NAME_BYTES_MAX {
-            return Err(refused("a host says more than it may"));
+            return Err(refused("a host sent more than allowed"));
         }
         if is_new && self.open.len() >= MEETINGS_MAX {
-            return Err(refused("too many meetings are under way"));
+            return Err(refused("too many meetings are in progress"));
         }
         let (hosts, missing) = (self.away.len(), self.present);
         let open = self.open.entry(meeting.to_owned()).or_insert_with(|| Open {
@@ -111,7 +111,7 @@ impl Meetings {
         match open.met.hosts {
             0 => open.met.figures = said.iter().copied().map(Figure::of).collect(),
             _ if open.met.figures.len() != said.len() => {
-                return Err(refused("the hosts say different numbers of figures"));
+                return Err(refused("the hosts sent different numbers of values"));
             }
             _ => open.met.figures.iter_mut().zip(said).for_each(|(figure, &said)| figure.add(said)),
         }
@@ -200,7 +200,7 @@ mod tests {
             (0, "a".to_owned(), vec![1], "came twice"),
             (1, "a".to_owned(), vec![1, 2], "different numbers"),
             (2, "a".to_owned(), vec![1], "no host"),
-            (1, "x".repeat(200), vec![1], "more than it may"),
+            (1, "x".repeat(200), vec![1], "more than allowed"),
         ] {
             let error = meetings.say(rank, &name, &said).expect_err(part).to_string();
             assert!(error.contains(part), "{error}");

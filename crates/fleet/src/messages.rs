@@ -74,11 +74,7 @@ impl Description {
             wire::describe_reply::Role::Engine => Role::Engine,
             wire::describe_reply::Role::Service => Role::Service,
             wire::describe_reply::Role::Unspecified => {
-                return Err(Error::new(
-                    ErrorKind::Run,
-                    "describe",
-                    "the agent has a role that is not known here",
-                ));
+                return Err(Error::new(ErrorKind::Run, "describe", "the agent has an unknown role"));
             }
         };
         Ok(Self {
@@ -160,7 +156,7 @@ impl PlanMessage {
             return refuse(
                 RefusalKind::Usage,
                 format!(
-                    "plan: a progress interval of {:?}; accepted are {PROGRESS_INTERVAL_MIN:?} to {PROGRESS_INTERVAL_MAX:?}",
+                    "plan: a progress interval of {:?}; accepted: {PROGRESS_INTERVAL_MIN:?} to {PROGRESS_INTERVAL_MAX:?}",
                     self.progress_interval
                 ),
             );

@@ -76,7 +76,7 @@ pub(crate) fn random_bytes() -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; NONCE_BYTES];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| Error::new(ErrorKind::System, "random", "the system gives no random bytes"))?;
+        .map_err(|_| Error::new(ErrorKind::System, "random", "the system provides no random bytes"))?;
     Ok(bytes)
 }
 

@@ -45,7 +45,7 @@ impl Identity {
     /// A new key and a certificate for it, DER.
     pub(crate) fn make() -> Result<(CertificateDer<'static>, Vec<u8>), Error> {
         let made = rcgen::generate_simple_self_signed(vec!["strata.invalid".to_owned()])
-            .map_err(|error| failed("cannot make a certificate", error))?;
+            .map_err(|error| failed("cannot create a certificate", error))?;
         Ok((made.cert.der().clone(), made.signing_key.serialize_der()))
     }
 
@@ -88,7 +88,7 @@ impl Identity {
         }
         let make = || {
             rcgen::generate_simple_self_signed(vec!["strata.invalid".to_owned()])
-                .map_err(|error| failed("cannot make a certificate", error))
+                .map_err(|error| failed("cannot create a certificate", error))
         };
         let (shown, held) = (make()?, make()?);
         let certificate = shown.cert.der().clone();

@@ -32,7 +32,8 @@ impl Trust {
         let mut pinned = HashMap::new();
         for pin in pins {
             let (host, print) = pin.split_once('=').ok_or_else(|| {
-                Error::usage("fingerprint", format!("{pin:?} names no host")).remedy("give HOST=sha256:HEX")
+                Error::usage("fingerprint", format!("{pin:?} does not name a host"))
+                    .remedy("use HOST=sha256:HEX")
             })?;
             pinned.insert(HostAddress::parse(host, port_default)?, Fingerprint::parse(print)?);
         }
@@ -60,16 +61,16 @@ impl Trust {
         };
         match (self.pins.get(host), self.known.get(host)) {
             (Some(pin), _) if *pin != shown => Err(refused(
-                "the service has another certificate than the one that is pinned",
+                "the certificate of the service differs from the pinned one",
                 *pin,
             )
             .remedy(
-                "somebody may be in between; or give the fingerprint that the service prints when it starts",
+                "this may be an attack (man in the middle); otherwise use the fingerprint that the service prints when it starts",
             )),
             (None, Some(known)) if *known != shown => {
                 let path = self.path.as_deref().unwrap_or(Path::new("")).display();
                 Err(refused("the certificate of the service has changed", *known).remedy(format!(
-                    "if the service was set up anew, remove the line of {host} from {path}; else somebody may be in between"
+                    "if the service was set up again, remove the line of {host} from {path}; otherwise this may be an attack"
                 )))
             }
             _ => Ok(()),
@@ -94,7 +95,7 @@ impl Trust {
         let failed = |error| {
             Error::system(
                 "known_hosts",
-                "cannot write down the hosts that were met for the first time",
+                "cannot save the hosts that were contacted for the first time",
                 error,
             )
             .with("path", path.display())
@@ -117,7 +118,7 @@ impl Trust {
                     return Err(Error::new(
                         ErrorKind::Unsafe,
                         "known_hosts",
-                        "the host has shown two certificates",
+                        "the host presented two certificates",
                     )
                     .with("host", host)
                     .with("expected", known)

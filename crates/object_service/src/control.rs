@@ -162,7 +162,7 @@ impl Engine {
                 .with("address", &self.uri)
                 .remedy("start it with strata engine --pool");
         }
-        let text = if text.is_empty() { "the engine refused" } else { text };
+        let text = if text.is_empty() { "the engine rejected the request" } else { text };
         match errno {
             libc::ENOENT | libc::EEXIST | libc::EINVAL => Error::usage("engine", text.to_owned()),
             _ => Error::system("engine", text.to_owned(), std::io::Error::from_raw_os_error(errno)),
@@ -181,12 +181,12 @@ impl Engine {
     }
 
     fn garbled(&self, why: &str) -> Error {
-        Error::new(ErrorKind::Run, "engine", format!("the engine speaks another version: {why}"))
+        Error::new(ErrorKind::Run, "engine", format!("the engine uses another version: {why}"))
             .with("address", &self.uri)
     }
 
     fn other(&self) -> Error {
-        self.garbled("it answers something else")
+        self.garbled("the engine sent an unexpected answer")
     }
 
     /// Labels of its pools.

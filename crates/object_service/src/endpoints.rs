@@ -25,31 +25,28 @@ impl Location {
     pub fn parse(url: &str) -> Result<Self, Error> {
         let refuse = |why: &str| {
             let shown = units::without_password(url);
-            Error::usage("engine", format!("{shown:?} is no target: {why}")).remedy(format!("use {FORM}"))
+            Error::usage("engine", format!("{shown:?} is not a target: {why}")).remedy(format!("use {FORM}"))
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("it is no URL"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("it is not a URL"))?;
         match scheme.strip_prefix("engine") {
             Some("") => {}
             Some(provider) if provider.starts_with('+') => {
-                return Err(Error::usage(
-                    "engine",
-                    format!("objects go over tcp, not over {}", &provider[1..]),
-                )
-                .remedy(format!("start the engine with the provider tcp and use {FORM}")));
+                return Err(Error::usage("engine", format!("objects require tcp, not {}", &provider[1..]))
+                    .remedy(format!("start the engine with the provider tcp and use {FORM}")));
             }
-            _ => return Err(refuse("its scheme is another")),
+            _ => return Err(refuse("it has another scheme")),
         }
         let mut parts = rest.splitn(3, '/');
         let uri = format!("tcp://{}", parts.next().unwrap_or_default());
         Address::parse(&uri).map_err(|error| refuse(&error.to_string()))?;
         let mut label = || match parts.next() {
             None | Some("") => Ok(None),
-            Some(label) if label.len() > 255 => Err(refuse("a label has more than 255 bytes")),
+            Some(label) if label.len() > 255 => Err(refuse("a label is longer than 255 bytes")),
             Some(label) => Ok(Some(label.to_owned())),
         };
         let (pool, container) = (label()?, label()?);
         if container.as_ref().is_some_and(|label| label.contains('/')) {
-            return Err(refuse("there is a slash too many"));
+            return Err(refuse("it contains one slash too many"));
         }
         Ok(Self { uri, pool, container })
     }

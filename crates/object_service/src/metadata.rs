@@ -44,7 +44,7 @@ impl Metadata {
         self.pools.find(label).ok_or_else(|| {
             let known: Vec<_> = self.pools.iter().map(|(label, _)| label).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            (-libc::ENOENT, format!("there is no pool {label:?}; the engine has {known}"))
+            (-libc::ENOENT, format!("pool {label:?} does not exist; the engine has {known}"))
         })
     }
 
@@ -52,7 +52,7 @@ impl Metadata {
         let (_, found) = self.pool(pool)?;
         found
             .find_container(label)
-            .ok_or_else(|| (-libc::ENOENT, format!("there is no container {label:?} in pool {pool:?}")))
+            .ok_or_else(|| (-libc::ENOENT, format!("pool {pool:?} has no container {label:?}")))
     }
 
     fn open(&self, call: &Call<'_>, answer: &mut Answer<'_>) -> Result<(), Refusal> {
@@ -69,7 +69,7 @@ impl Metadata {
 
     fn allocate(&self, call: &Call<'_>, answer: &mut Answer<'_>) -> Result<(), Refusal> {
         let request = Request::decode(call.inline).map_err(|_| malformed())?;
-        let stale = |errno| (errno, "the container must be opened again".to_owned());
+        let stale = |errno| (errno, "open the container again".to_owned());
         let (pool, container) = self.pools.of(request.handle).map_err(stale)?;
         let first = pool.allocate_ids(container, request.length).map_err(of_store)?;
         answer.inline.extend_from_slice(&first.to_le_bytes());
@@ -78,7 +78,7 @@ impl Metadata {
 
     fn close(&self, call: &Call<'_>) -> Result<(), Refusal> {
         let request = Request::decode(call.inline).map_err(|_| malformed())?;
-        let stale = |errno| (errno, "the handle is none of this engine's".to_owned());
+        let stale = |errno| (errno, "the handle was not issued by this engine".to_owned());
         self.pools.of(request.handle).map(drop).map_err(stale)
     }
 
@@ -104,7 +104,7 @@ impl Metadata {
             Command::CreateContainer { pool, label, checksum, maker } => {
                 let (_, found) = self.pool(pool)?;
                 if found.find_container(label).is_some() {
-                    let text = format!("there is a container {label:?} in pool {pool:?} already");
+                    let text = format!("container {label:?} already exists in pool {pool:?}");
                     return Err((-libc::EEXIST, text));
                 }
                 let properties = ContainerProperties { checksum: *checksum, maker: *maker };

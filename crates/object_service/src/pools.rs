@@ -24,7 +24,7 @@ impl Pools {
         let mut bytes = [0; 4];
         SystemRandom::new().fill(&mut bytes).map_err(|_| {
             let source = std::io::Error::from_raw_os_error(libc::EIO);
-            Error::system("engine", "cannot draw random bytes", source)
+            Error::system("engine", "cannot generate random bytes", source)
         })?;
         Ok(Self { instance: u32::from_le_bytes(bytes), entries: Vec::new() })
     }
@@ -35,11 +35,11 @@ impl Pools {
     /// Bad usage: the label is empty, holds a slash, is longer than 255 bytes, or taken.
     pub fn with(mut self, label: &str, pool: Arc<Pool>) -> Result<Self, Error> {
         if label.is_empty() || label.len() > 255 || label.contains('/') {
-            return Err(Error::usage("pool", format!("{label:?} is no label of a pool"))
-                .remedy("accepted are 1 to 255 bytes without a slash"));
+            return Err(Error::usage("pool", format!("{label:?} is not a valid pool label"))
+                .remedy("accepted: 1 to 255 bytes without a slash"));
         }
         if self.find(label).is_some() || self.entries.len() >= usize::from(u16::MAX) {
-            return Err(Error::usage("pool", format!("the engine has a pool {label:?} already")));
+            return Err(Error::usage("pool", format!("the engine already has a pool {label:?}")));
         }
         self.entries.push((label.to_owned(), pool));
         Ok(self)

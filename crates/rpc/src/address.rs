@@ -28,8 +28,8 @@ impl Provider {
         match text.strip_prefix("ofi+") {
             Some(name) if name_is_good(name) => Ok(Self::Ofi(name.to_owned())),
             None if text == "tcp" => Ok(Self::Tcp),
-            _ => Err(Error::usage("address", format!("{text:?} is no provider"))
-                .remedy("accepted are tcp and ofi+NAME, such as ofi+tcp, ofi+shm, ofi+verbs, ofi+cxi")),
+            _ => Err(Error::usage("address", format!("{text:?} is not a provider"))
+                .remedy("accepted: tcp and ofi+NAME, such as ofi+tcp, ofi+shm, ofi+verbs, ofi+cxi")),
         }
     }
 }
@@ -62,8 +62,8 @@ impl Address {
     pub fn parse(uri: &str) -> Result<Self, Error> {
         let malformed = || {
             let shown = units::without_password(uri);
-            Error::usage("address", format!("{shown:?} is no address of an endpoint"))
-                .remedy("accepted are tcp://HOST:PORT and ofi+PROVIDER://HOST:PORT, IPv6 as tcp://[::1]:PORT")
+            Error::usage("address", format!("{shown:?} is not an endpoint address"))
+                .remedy("accepted: tcp://HOST:PORT and ofi+PROVIDER://HOST:PORT, IPv6 as tcp://[::1]:PORT")
         };
         let (scheme, rest) = uri.split_once("://").ok_or_else(malformed)?;
         let provider = Provider::parse(scheme).map_err(|_| malformed())?;
@@ -154,7 +154,7 @@ mod tests {
             "tcp://a/:80",
         ] {
             let error = Address::parse(uri).expect_err(uri).to_string();
-            assert!(error.contains("accepted are") && error.lines().count() == 1, "{error}");
+            assert!(error.contains("accepted: ") && error.lines().count() == 1, "{error}");
         }
     }
 

@@ -103,22 +103,22 @@ impl EngineRequest {
     fn check(&self) -> Result<(), Error> {
         group::check_name(&self.group)?;
         if self.rank == u32::MAX {
-            return Err(Error::usage("engine", format!("{} is no rank", self.rank))
-                .remedy(format!("accepted are 0-{}", u32::MAX - 1)));
+            return Err(Error::usage("engine", format!("{} is not a rank", self.rank))
+                .remedy(format!("accepted: 0-{}", u32::MAX - 1)));
         }
         if self.listen.is_empty() {
-            return Err(Error::usage("engine", "there is no address to listen at"));
+            return Err(Error::usage("engine", "there is no address to listen on"));
         }
         if self.limits.connections_max == 0 {
-            return Err(Error::usage("engine", "an engine without connections serves nobody")
-                .remedy("give a limit of 1 connection or more"));
+            return Err(Error::usage("engine", "an engine needs at least one connection")
+                .remedy("use a limit of 1 connection or more"));
         }
         if self.socket.source.is_some() {
             return Err(Error::usage("engine", "an engine has no source address")
-                .remedy("say where it listens instead"));
+                .remedy("set its listen address instead"));
         }
         if let Some(word) = self.control.iter().find(|word| word.contains(char::is_whitespace)) {
-            return Err(Error::usage("engine", format!("{word:?} is no control address")));
+            return Err(Error::usage("engine", format!("{word:?} is not a control address")));
         }
         transport::check(&self.provider)?;
         self.check_secret()
@@ -135,9 +135,11 @@ impl EngineRequest {
             (None, Some(fabric)) => fabric,
             (None, None) => return Ok(()),
         };
-        let message = format!("a token is required beyond loopback, and this engine would listen at {place}");
+        let message = format!(
+            "a token is required beyond loopback, but this engine would listen on {place} without one"
+        );
         Err(Error::new(ErrorKind::Unsafe, "engine", message)
-            .remedy("give a token of 16 bytes or more to it and to its clients, or listen at 127.0.0.1"))
+            .remedy("use a token of 16 bytes or more for it and its clients, or listen on 127.0.0.1"))
     }
 }
 
@@ -263,7 +265,7 @@ impl Engine {
         state.ring();
         let late = crew.join(STOP_WAIT);
         if !late.is_empty() {
-            (self.log)(&format!("left behind after 5 s: {}", late.join(", ")));
+            (self.log)(&format!("abandoned after 5 s: {}", late.join(", ")));
         }
     }
 }

@@ -69,7 +69,7 @@ impl Group {
     /// When the group has no such rank.
     pub fn rank(&self, rank: u32) -> Result<&Rank, Error> {
         self.ranks.get(&rank).ok_or_else(|| {
-            Error::usage("group", format!("there is no rank {rank} in group {}", self.name))
+            Error::usage("group", format!("rank {rank} does not exist in group {}", self.name))
                 .with("path", self.path.display())
                 .remedy(format!("its ranks are {}", ranges(self.ranks.keys().copied())))
         })
@@ -107,7 +107,7 @@ pub fn lookup(dir: Option<&Path>, group: &str) -> Result<Group, Error> {
     let path = attach_info_path(&attach_info_dir(dir), group);
     let Some(text) = file::read(&path)? else {
         let dir = path.parent().unwrap_or(Path::new("/tmp")).display();
-        return Err(Error::usage("group", format!("there is no group {group}"))
+        return Err(Error::usage("group", format!("group {group} does not exist"))
             .with("path", path.display())
             .remedy(format!("start engines with strata engine --group {group} --path {dir}")));
     };
@@ -128,8 +128,8 @@ pub(crate) fn check_name(group: &str) -> Result<(), Error> {
     {
         return Ok(());
     }
-    Err(Error::usage("group", format!("{group:?} is no name of a group")).remedy(format!(
-        "accepted are 1-{GROUP_NAME_BYTES_MAX} letters, digits, _, - and ., the first not a ."
+    Err(Error::usage("group", format!("{group:?} is not a valid group name")).remedy(format!(
+        "accepted: 1-{GROUP_NAME_BYTES_MAX} letters, digits, _, - and ., not starting with ."
     )))
 }
 
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!((endpoint.label.as_str(), endpoint.uri.as_str()), ("1:5", "tcp://127.0.0.1:5"));
         assert!(group.endpoint(4, 99).is_ok());
         let text = |rank, tag| group.endpoint(rank, tag).expect_err("none").to_string();
-        assert_eq!(text(2, 0), "group: there is no rank 2 in group g (path=/x); its ranks are 0-1, 4");
+        assert_eq!(text(2, 0), "group: rank 2 does not exist in group g (path=/x); its ranks are 0-1, 4");
         assert!(
             text(0, 6).ends_with("6 tags: 0 metadata, 1 monitoring, 2-4 targets, 5 helper"),
             "{}",

@@ -70,7 +70,7 @@ pub struct Inbox {
 /// When the kernel gives no descriptor.
 pub fn inbox() -> Result<(InboxSender, Inbox), Error> {
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(|error| Error::system("engine", "cannot make a descriptor", error))?;
+        .map_err(|error| Error::system("engine", "cannot create a descriptor", error))?;
     let bell = Arc::new(bell);
     let (sender, receiver) = channel();
     let line = Arc::new(Line::default());

@@ -102,7 +102,7 @@ pub(crate) fn answer_bytes(header: &[u8; HEADER_BYTES]) -> std::io::Result<usize
         || reply.opcode != opcode::STATISTICS
         || reply.inline_bytes > ANSWER_BYTES_MAX
     {
-        return Err(malformed("the reply is another one's"));
+        return Err(malformed("the reply belongs to another request"));
     }
     Ok(reply.inline_bytes as usize)
 }

@@ -132,7 +132,7 @@ impl Key {
             && (other, number, other_block) != (direction, sequence, block)
         {
             let detail = format!(
-                "{} {sequence}, block {block}: the bytes are those of {} {number}, block {other_block}",
+                "{} {sequence}, block {block}: the bytes belong to {} {number}, block {other_block}",
                 direction.name(),
                 other.name(),
             );
@@ -233,7 +233,7 @@ mod tests {
         first.swap_with_slice(&mut second[..BLOCK_BYTES]);
         let fault = Content::new(3).check(Direction::Request, 9, &buf).expect_err("exchanged");
         assert_eq!(fault.cause, "misplaced");
-        assert_eq!(fault.detail, "request 9, block 0: the bytes are those of request 9, block 1");
+        assert_eq!(fault.detail, "request 9, block 0: the bytes belong to request 9, block 1");
     }
 
     #[test]

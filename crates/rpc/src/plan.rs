@@ -20,13 +20,13 @@ pub struct EndpointPlan {
 /// Sockets of the `tcp` driver.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SocketPlan {
-    /// `SO_SNDBUF` in bytes; the kernel's own sizing when none.
+    /// `SO_SNDBUF` in bytes; none: sized by the kernel.
     pub send_buffer_bytes: Option<u64>,
-    /// `SO_RCVBUF` in bytes; the kernel's own sizing when none.
+    /// `SO_RCVBUF` in bytes; none: sized by the kernel.
     pub receive_buffer_bytes: Option<u64>,
-    /// `TCP_NODELAY`: small messages leave at once.
+    /// `TCP_NODELAY`: small messages are sent at once.
     pub no_delay: bool,
-    /// `MSG_ZEROCOPY` for bulk: on, off, or where it pays (auto: not over loopback, and from 32 KiB on).
+    /// `MSG_ZEROCOPY` for bulk: on, off, or where it helps (auto: not over loopback, and from 32 KiB on).
     pub zero_copy: Feature,
     /// Device that sockets are bound to (`SO_BINDTODEVICE`).
     pub device: Option<String>,
@@ -34,16 +34,16 @@ pub struct SocketPlan {
     pub source: Option<String>,
 }
 
-/// The interface that a load goes through.
+/// The interface that a load uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfacePlan {
     /// Its name, such as `eth0`.
     pub name: String,
-    /// The fabric's own name for it, such as `mlx5_0`; the same as `name` for sockets.
+    /// The fabric's name of the interface, such as `mlx5_0`; the same as `name` for sockets.
     pub domain: String,
-    /// Its NUMA node; none where the machine does not say.
+    /// Its NUMA node; none if unknown.
     pub numa_node: Option<u32>,
-    /// Nominal speed in bits a second; none for loopback and virtual links.
+    /// Nominal speed in bits per second; none for loopback and virtual links.
     pub speed_bits_per_second: Option<u64>,
     /// Largest packet in bytes.
     pub mtu_bytes: Option<u64>,

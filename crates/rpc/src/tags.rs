@@ -56,7 +56,7 @@ impl TagMap {
             return Err(Error::usage("engine", "too many targets and helpers")
                 .with("targets", targets)
                 .with("helpers", helpers)
-                .remedy(format!("both together may be {} at most", TAGS_MAX - 2)));
+                .remedy(format!("together they may be at most {}", TAGS_MAX - 2)));
         }
         Ok(Self { targets, helpers })
     }

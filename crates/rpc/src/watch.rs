@@ -132,7 +132,7 @@ impl ServerWatch {
     /// When no thread or pipe can be had, or when the interval or the timeout is zero.
     pub fn start(request: WatchRequest) -> Result<Self, Error> {
         if request.interval.is_zero() || request.timeout.is_zero() {
-            return Err(Error::usage("watch", "interval and timeout must be longer than nothing"));
+            return Err(Error::usage("watch", "interval and timeout must be greater than 0"));
         }
         let failed = |source| Error::system("watch", "cannot watch the servers", source);
         let (reader, writer) = std::io::pipe().map_err(failed)?;

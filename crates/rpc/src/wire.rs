@@ -80,9 +80,9 @@ pub enum Malformed {
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Magic => "the message is none of this protocol and version",
+            Self::Magic => "the message does not match this protocol and version",
             Self::Flags => "the message has unknown flags",
-            Self::Size => "the message says sizes that cannot be",
+            Self::Size => "the message has impossible sizes",
         })
     }
 }

@@ -34,10 +34,11 @@ pub(super) fn access_of(dir: &Path, flush: Flush) -> Result<Access, Error> {
         (Flush::Msync, _) => Ok(Access::Mapped { flusher, by_msync: true }),
         (Flush::Auto, false) => Ok(Access::Direct),
         (Flush::Cpu, false) => {
-            let what = "CPU flushes make nothing durable on this file system: it is neither tmpfs nor DAX";
+            let what =
+                "CPU flushes do not make data durable on this file system: it is neither tmpfs nor DAX";
             Err(Error::new(ErrorKind::Usage, "pool", what)
                 .with("path", dir.display())
-                .remedy("give --flush auto or msync, or a directory on tmpfs or DAX"))
+                .remedy("use --flush auto or msync, or a directory on tmpfs or DAX"))
         }
     }
 }

@@ -18,7 +18,7 @@ const PAGE: usize = 4096;
 /// Objects of others in a container, in words; none where all is the run's own.
 fn of_others(row: &Row, run: u64, objects: &[ObjectId]) -> Option<String> {
     if let Some(other) = row.claims.other(run) {
-        return Some(format!("run {other:016x} has stored in it"));
+        return Some(format!("run {other:016x} has stored data in it"));
     }
     if let Some(object) = objects.iter().find(|object| !row.claims.is_of(run, **object)) {
         return Some(format!("it holds object {object}, which this run did not store"));
@@ -112,7 +112,7 @@ impl Pool {
         for row in &table.rows {
             let why = match row.maker == Some(run) {
                 true => of_others(row, run, &self.objects_of(row.id)?),
-                false => Some("this run did not make it".to_owned()),
+                false => Some("this run did not create it".to_owned()),
             };
             lines.extend(why.map(|why| format!("container {}: {why}", row.label)));
         }
@@ -174,5 +174,5 @@ fn failed(message: &'static str, error: StoreError) -> Error {
 }
 
 fn no_container(label: &str) -> Error {
-    Error::usage("container", "there is no container of this label").with("label", label)
+    Error::usage("container", "the pool has no container with this label").with("label", label)
 }

@@ -222,7 +222,7 @@ impl Found {
     /// Refuses a load. `owner` is as for [`Asked`].
     #[must_use]
     pub fn refusal(&self, operation: &'static str, label: &str, ids: Ids) -> Error {
-        let message = "the container holds objects under the ids of this load that this run did not make";
+        let message = "the container holds objects with ids of this load that this run did not create";
         let Ids { first, last } = ids;
         let mut error = Error::new(ErrorKind::Unsafe, operation, message).with("container", label);
         error = match &self.object {
@@ -233,12 +233,12 @@ impl Found {
             error = error.with("run", format!("{run:016x}"));
         }
         let ended = match self.is_kept || self.run.is_none() {
-            true => "--no-fill to read what is there",
-            false => "wait for that run (strata clean removes what it left, if it was killed)",
+            true => "--no-fill to read the existing data",
+            false => "wait for that run (if it was killed, strata clean removes its objects)",
         };
         error.remedy(format!(
-            "use a container of its own (--container LABEL), other ids (--first-id N), {ended}, or --destroy-data to write over \
-             what is there and remove it"
+            "use another container (--container LABEL), other ids (--first-id N), {ended}, or --destroy-data to \
+             overwrite and remove the existing objects"
         ))
     }
 }

@@ -66,7 +66,7 @@ impl Table {
         let mut table = Self::parse(&text).map_err(|what| {
             Error::new(ErrorKind::Run, "pool", format!("the table of containers is damaged: {what}"))
                 .with("path", path.display())
-                .remedy("the pool is damaged: restore it, or destroy it and make it again")
+                .remedy("the pool is damaged: restore it, or destroy it and create a new one")
         })?;
         table.path = path;
         table.rows.iter_mut().for_each(|row| row.next_id = row.ids_end);
@@ -104,7 +104,7 @@ impl Table {
         let body = match text.strip_prefix(HEAD) {
             None => text,
             Some(rest) => {
-                let (sum, body) = rest.split_once('\n').ok_or("it is cut off")?;
+                let (sum, body) = rest.split_once('\n').ok_or("it is truncated")?;
                 if sum != format!("{:08x}", crc32c(0, body.as_bytes())) {
                     return Err("its checksum does not match".into());
                 }

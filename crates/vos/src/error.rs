@@ -60,12 +60,12 @@ impl fmt::Display for StoreError {
             Self::Damaged => "the checksum does not match",
             Self::BufferTooSmall => "the buffer is smaller than the value",
             Self::TooLarge => "the value is larger than a segment of the log",
-            Self::InvalidKey => "the key is too long, or the extent ends too late",
+            Self::InvalidKey => "the key is too long, or the end of the extent is too large",
             Self::WrongKind => "the akey holds the other kind of value",
-            Self::Exists => "there is a value already",
-            Self::Changed => "the value was replaced meanwhile",
+            Self::Exists => "a value already exists",
+            Self::Changed => "the value was replaced in the meantime",
             Self::System(errno) => return std::io::Error::from_raw_os_error(*errno).fmt(f),
-            Self::Broken => "the log could not be written before",
+            Self::Broken => "an earlier write to the log failed",
         })
     }
 }

@@ -63,8 +63,8 @@ impl Flusher {
             Self::Clflush => "CPU flush (clflush)",
             #[cfg(target_arch = "aarch64")]
             Self::DcCvac => "CPU flush (dc cvac)",
-            Self::Fence => "fence (PMEM_NO_FLUSH=1: caches are taken to survive a power failure)",
-            Self::Nothing => "nothing before the store is closed",
+            Self::Fence => "fence (PMEM_NO_FLUSH=1: caches are assumed to survive a power failure)",
+            Self::Nothing => "nothing until the store is closed",
             #[cfg(test)]
             Self::Recorded => "CPU flush of a test",
         }

@@ -63,7 +63,7 @@ impl Keeper {
         };
         let thread = std::thread::Builder::new().name("store-keep".into()).spawn(work);
         let thread = thread
-            .map_err(|error| Error::system("pool", "cannot start the thread that keeps space", error))?;
+            .map_err(|error| Error::system("pool", "cannot start the thread that allocates space", error))?;
         bell.ring();
         Ok(Self { bell, thread: Some(thread) })
     }

@@ -76,13 +76,14 @@ impl Pool {
         let superblock = Superblock::plan(options)?;
         refuse_standing(dir)?;
         if host::target::is_missing_device(dir) {
-            let what = "no such device: /dev holds devices, and no pool is made there";
+            let what = "no such device: /dev is for devices, so no pool can be created there";
             return Err(Error::usage("pool", what)
                 .with("path", dir.display())
-                .remedy("name a directory elsewhere; /dev/shm is one in memory"));
+                .remedy("use another directory; /dev/shm is in memory"));
         }
         let is_made = !dir.exists();
-        files::make_directories(dir).map_err(|error| file_error("cannot make the directory", dir, error))?;
+        files::make_directories(dir)
+            .map_err(|error| file_error("cannot create the directory", dir, error))?;
         if standing(dir) == Standing::None
             && let Some(other) = entries(dir)?.first()
         {
@@ -94,11 +95,11 @@ impl Pool {
             for target in 0..superblock.targets {
                 let target = target_dir(dir, target);
                 files::make_directory(&target)
-                    .map_err(|error| file_error("cannot make the directory", &target, error))?;
+                    .map_err(|error| file_error("cannot create the directory", &target, error))?;
             }
             let path = dir.join(RESERVE_FILE);
             keep_back(dir)
-                .map_err(|error| file_error("cannot keep space back for its tables", &path, error))?;
+                .map_err(|error| file_error("cannot reserve space for its tables", &path, error))?;
             let containers = Table::new(dir);
             containers.write_or_error()?;
             settled::make(dir, 0)?;
@@ -200,17 +201,17 @@ pub(super) fn remove_pool(dir: &Path) -> Result<(), Error> {
 
 fn refuse_standing(dir: &Path) -> Result<(), Error> {
     match standing(dir) {
-        Standing::Made { .. } => Err(Error::usage("pool", "there is a pool already")
+        Standing::Made { .. } => Err(Error::usage("pool", "the directory already contains a pool")
             .with("path", dir.display())
-            .remedy("open it, destroy it first (strata pool destroy), or name another directory")),
+            .remedy("open it, destroy it first (strata pool destroy), or use another directory")),
         Standing::None | Standing::Unfinished => Ok(()),
     }
 }
 
 fn others(path: &Path) -> Error {
-    Error::new(ErrorKind::Unsafe, "pool", "the directory holds other files")
+    Error::new(ErrorKind::Unsafe, "pool", "the directory contains other files")
         .with("path", path.display())
-        .remedy("name an empty directory, or one that is not there")
+        .remedy("use an empty or new directory")
 }
 
 fn standing(dir: &Path) -> Standing {
@@ -245,7 +246,7 @@ fn is_target(path: &Path) -> bool {
 /// Takes the lock of a pool that is made, and clears away what is left of one before. What it is going to be is on disk before the rest of it.
 fn begin(dir: &Path, superblock: &Superblock) -> Result<Lock, Error> {
     let path = dir.join(UNFINISHED_FILE);
-    let failed = |error| file_error("cannot make the superblock", &path, error);
+    let failed = |error| file_error("cannot create the superblock", &path, error);
     let opened = if path.exists() {
         OpenOptions::new().read(true).write(true).open(&path)
     } else {

@@ -71,6 +71,6 @@ impl Medium for Observed {
     }
 
     fn durable_by(&self) -> &'static str {
-        "nothing: it is only looked at"
+        "nothing: the pool is open for reading only"
     }
 }

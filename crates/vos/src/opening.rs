@@ -17,7 +17,7 @@ use super::{OpenOptions, files, repair};
 use crate::model::Epoch;
 
 /// Said where the mark of what is whole is missing or damaged.
-pub(super) const LOST_MARK: &str = "the file that says up to where copies and cells are whole is missing or damaged: updates that a failure cut off were left as they are";
+pub(super) const LOST_MARK: &str = "the file that records up to where copies and cells are complete is missing or damaged: interrupted updates were not rolled back";
 
 /// Targets of a pool, and what they share.
 pub(super) struct Opened {
@@ -95,7 +95,7 @@ pub(super) fn open_targets(
     let now = first.epochs.load(Ordering::Relaxed);
     // All that is there is whole.
     if (is_recovered || said.is_none()) && settled.advance(now) < now && said.is_none() {
-        let what = "the mark of what is whole cannot be written";
+        let what = "the completeness mark cannot be written";
         return Err(Error::new(ErrorKind::System, "pool", what).with("path", dir.display()));
     }
     let (order, settled) = (Arc::new(Order::new(Arc::clone(&first.epochs))), Arc::new(settled));
@@ -123,7 +123,7 @@ fn open_alike(first: &TargetSetup) -> Result<Vec<Arc<Target>>, Error> {
 fn take_back(dir: &Path, targets: &[Arc<Target>], settled: Epoch) -> Result<u64, Error> {
     let targets: Vec<Option<Arc<Target>>> = targets.iter().cloned().map(Some).collect();
     repair::take_back(&targets, settled).map_err(|error| {
-        let message = format!("cannot take back updates that were cut off: {error}");
+        let message = format!("cannot roll back interrupted updates: {error}");
         Error::new(ErrorKind::Run, "pool", message).with("path", dir.display())
     })
 }

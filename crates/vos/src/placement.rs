@@ -29,9 +29,9 @@ impl Placement {
             };
             return Err(Error::usage(
                 "class",
-                format!("{class} takes {needed} targets, and the store has {targets}"),
+                format!("{class} needs {needed} targets, but the store has {targets}"),
             )
-            .remedy("use a class for fewer targets, such as S1 or SX, or a store with more --targets"));
+            .remedy("use a class with fewer targets, such as S1 or SX, or a store with more --targets"));
         };
         Ok(Self { redundancy: class.redundancy, group_size: class.group_size(), groups, targets })
     }
@@ -185,7 +185,7 @@ mod tests {
             |class: &str, targets| Placement::new(class.parse().expect("a class"), targets).expect_err(class);
         let error = refuse("EC_4P2G2", 8);
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("EC_4P2G2 takes 12 targets, and the store has 8"), "{error}");
+        assert!(error.to_string().contains("EC_4P2G2 needs 12 targets, but the store has 8"), "{error}");
         assert!(refuse("RP_3GX", 2).to_string().contains("takes 3 targets, and the store has 2"));
     }
 

@@ -158,7 +158,7 @@ impl Pool {
         opening_findings.extend(targets.iter().flat_map(|target| target.take_findings()));
         if taken_back > 0 {
             opening_findings
-                .push(format!("{taken_back} updates of several targets were cut off, and taken back"));
+                .push(format!("{taken_back} interrupted updates of several targets were rolled back"));
         }
         // What could not be kept back is kept back when there is space again.
         let _ = keep_back(dir);
@@ -278,14 +278,14 @@ impl Pool {
     ) -> Result<ContainerId, Error> {
         if label.is_empty() {
             return Err(
-                Error::usage("container", "a container needs a label").remedy("name one, such as strata")
+                Error::usage("container", "a container needs a label").remedy("specify one, such as strata")
             );
         }
         let mut table = self.containers.lock();
         if table.rows.iter().any(|row| row.label == label) {
-            return Err(Error::usage("container", "there is a container of this label already")
+            return Err(Error::usage("container", "a container with this label already exists")
                 .with("label", label)
-                .remedy("open it, destroy it first, or choose another label"));
+                .remedy("open it, destroy it first, or use another label"));
         }
         let before = table.clone();
         let id = ContainerId(table.next);
@@ -332,10 +332,10 @@ impl Pool {
         let mut table = self.containers.lock();
         let Some(at) = table.rows.iter().position(|row| row.label == label) else {
             let known: Vec<_> = table.rows.iter().map(|row| row.label.as_str()).collect();
-            return Err(Error::new(ErrorKind::Run, "container", "there is no container of this label")
+            return Err(Error::new(ErrorKind::Run, "container", "the pool has no container with this label")
                 .with("label", label)
                 .remedy(format!(
-                    "there are: {}",
+                    "existing containers: {}",
                     if known.is_empty() { "none".into() } else { known.join(", ") }
                 )));
         };

@@ -60,7 +60,7 @@ pub(super) fn make(dir: &Path, epoch: Epoch) -> Result<(), Error> {
         file.write_all(&content)?;
         files::sync(&file, &path)
     });
-    made.map_err(|error| file_error("cannot make the mark of what is whole", &path, error))
+    made.map_err(|error| file_error("cannot create the completeness mark", &path, error))
 }
 
 /// Epoch of the file, and which half says it; none where it is missing or damaged.
@@ -88,8 +88,7 @@ impl Settled {
     /// Opens the file, and writes it anew where it is missing or damaged. Second: what it said.
     pub(super) fn open(dir: &Path) -> Result<(Self, Option<Epoch>), Error> {
         let path = path_in(dir);
-        let failed =
-            |error: std::io::Error| file_error("cannot open the mark of what is whole", &path, error);
+        let failed = |error: std::io::Error| file_error("cannot open the completeness mark", &path, error);
         let said = said(dir);
         if said.is_none() {
             if path.exists() {

@@ -46,7 +46,7 @@ impl Superblock {
         let targets = u64::from(options.targets);
         if targets == 0 {
             return Err(
-                Error::usage("pool", "a pool has at least 1 target").remedy("give --targets 1 or more")
+                Error::usage("pool", "a pool has at least 1 target").remedy("use --targets 1 or more")
             );
         }
         let scm_bytes = options.scm_bytes / targets;
@@ -55,14 +55,14 @@ impl Superblock {
             return Err(Error::usage("pool", "the log is too small")
                 .with("scm_bytes", options.scm_bytes)
                 .with("targets", targets)
-                .remedy(format!("give --scm at least {} bytes", least * targets)));
+                .remedy(format!("use --scm with at least {} bytes", least * targets)));
         }
         let segment_bytes = (1 << (scm_bytes / SEGMENTS_MIN).ilog2()).min(SEGMENT_BYTES_MAX);
         let nvme_bytes = options.nvme_bytes / targets / 4096 * 4096;
         if options.nvme_bytes > 0 && nvme_bytes == 0 {
             return Err(Error::usage("pool", "the data file is too small")
                 .with("nvme_bytes", options.nvme_bytes)
-                .remedy(format!("give --nvme 0, or at least {} bytes", 4096 * targets)));
+                .remedy(format!("use --nvme 0, or at least {} bytes", 4096 * targets)));
         }
         let segments = u32::try_from(scm_bytes / segment_bytes)
             .map_err(|_| Error::usage("pool", "the log is too large").with("scm_bytes", options.scm_bytes))?;
@@ -103,13 +103,16 @@ impl Superblock {
         let word32 = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let version = word32(8);
         if version != FORMAT_VERSION {
-            let what =
-                format!("the pool has format version {version}, and this is for version {FORMAT_VERSION}");
-            return Err(refuse(what).remedy("use the release that made it, or destroy it and make it again"));
+            let what = format!(
+                "the pool has format version {version}, but this release reads version {FORMAT_VERSION}"
+            );
+            return Err(
+                refuse(what).remedy("use the release that created it, or destroy it and create a new one")
+            );
         }
         if bytes.len() != BYTES || word32(BYTES - 4) != crc32c(0, &bytes[..BYTES - 4]) {
             return Err(damaged("the checksum of the superblock does not match".into())
-                .remedy("the pool is damaged: restore it, or destroy it and make it again"));
+                .remedy("the pool is damaged: restore it, or destroy it and create a new one"));
         }
         let word64 = |at: usize| u64::from(word32(at)) | u64::from(word32(at + 4)) << 32;
         let mut uuid = [0; 16];
@@ -158,7 +161,7 @@ impl Superblock {
             let is_absent = error.kind() == std::io::ErrorKind::NotFound;
             let error = file_error("cannot open the pool", path, error);
             if is_absent {
-                error.remedy("make one first (strata pool create), or check the directory")
+                error.remedy("create one first (strata pool create), or check the directory")
             } else {
                 error
             }
@@ -186,9 +189,9 @@ pub(super) fn is_damaged(bytes: &[u8]) -> bool {
 }
 
 fn no_pool(path: &Path) -> Error {
-    Error::usage("pool", "this is no pool: its superblock is not one")
+    Error::usage("pool", "the directory contains no pool: its superblock is invalid")
         .with("path", path.display())
-        .remedy("name the directory of a pool")
+        .remedy("use the directory of a pool")
 }
 
 /// The superblock's file, locked: keeps other processes out.
@@ -206,7 +209,7 @@ impl Drop for Lock {
 pub(super) fn lock(file: File, dir: &Path) -> Result<Lock, Error> {
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
         let error = Error::system("pool", "the pool is open already", errno).with("path", dir.display());
-        error.remedy("end the process that has it open, or close it there first")
+        error.remedy("stop the process that has it open, or close it there first")
     })?;
     Ok(Lock(file))
 }
@@ -242,7 +245,7 @@ pub(super) fn random_uuid() -> Result<[u8; 16], Error> {
     let mut uuid = [0; 16];
     ring::rand::SystemRandom::new()
         .fill(&mut uuid)
-        .map_err(|_| Error::new(ErrorKind::System, "pool", "the system gives no random numbers"))?;
+        .map_err(|_| Error::new(ErrorKind::System, "pool", "the system provides no random numbers"))?;
     uuid[6] = uuid[6] & 0x0f | 0x40;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     Ok(uuid)

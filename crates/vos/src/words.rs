@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Durability {
     /// When it is in the store's memory; it is made durable when the store is closed, or sooner.
     None,
-    /// When it is in the store's memory; it is made durable with others, within 10 ms or 1 MiB.
+    /// When it is in the store's memory; it is made durable together with other updates, within 10 ms or 1 MiB.
     Batch,
     /// When it is durable. Updates in flight at the same time share a sync.
     #[default]
@@ -23,20 +23,20 @@ pub enum Flush {
     /// By the CPU on tmpfs and DAX, by system calls elsewhere.
     #[default]
     Auto,
-    /// Cache lines are flushed and fenced (`clwb`, `clflushopt`, `clflush`); with `PMEM_NO_FLUSH=1` fenced alone.
+    /// Cache lines are flushed and fenced (`clwb`, `clflushopt`, `clflush`); with `PMEM_NO_FLUSH=1` only fenced.
     Cpu,
     /// msync(2).
     Msync,
 }
 
-/// When a store in this process takes its space from the file system.
+/// When a store in this process allocates space from the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Allocation {
-    /// Before a phase, as much as it is known to write; what comes beyond that a little ahead, by a thread beside the workers.
+    /// Before a phase, the space that it is known to write; a background thread allocates the rest slightly ahead.
     #[default]
     Ahead,
-    /// All of it, when the store is made or opened.
+    /// All of it, when the store is created or opened.
     Whole,
     /// By the update that needs it.
     Needed,
@@ -46,7 +46,7 @@ pub enum Allocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Checksum {
-    /// None: data that rots is not noticed.
+    /// None: damaged data is not detected.
     Off,
     /// 16 bits (CRC-16/T10-DIF).
     Crc16,

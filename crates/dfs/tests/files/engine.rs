@@ -156,7 +156,7 @@ fn what_is_not_there_is_refused_in_one_line() {
     };
     let base = format!("dfs+engine://{}", ground.address);
     assert!(refused(format!("{base}/other/home"), true).contains("the engine has tank"));
-    assert!(refused(format!("{base}/tank/home"), false).contains("there is no container \"home\""));
+    assert!(refused(format!("{base}/tank/home"), false).contains("has no container \"home\""));
 }
 
 #[test]

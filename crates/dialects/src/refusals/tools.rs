@@ -130,7 +130,7 @@ const SELF_TEST_PHRASES: Phrases = &[
         "choose the interface on the workers' NUMA node (OFI_INTERFACE), or pin to that node (taskset)",
     ),
     (
-        "use --order pinned, so that it does not hold up the others, and look at that host",
+        "use --order pinned, so that it does not delay the others, and check that host",
         "check that host; test it separately (--endpoint)",
     ),
 ];
@@ -146,14 +146,14 @@ const SELF_TEST_OPTIONS: Phrases = &[
 
 const PERF_PHRASES: Phrases = &[
     (
-        "use more threads on cores of their own (-t, --cores), more endpoints, or larger payloads",
+        "use more threads on dedicated cores (-t, --cores), more endpoints, or larger payloads",
         "raise --procs or -s",
     ),
     (
         "choose the interface on the workers' node (--interface; `strata net scan`), or pin them (--numa)",
         "pin the process to the interface's NUMA node (numactl)",
     ),
-    ("use --order pinned, so that it does not hold up the others, and look at that host", "check that host"),
+    ("use --order pinned, so that it does not delay the others, and check that host", "check that host"),
     ("(a pass over more than was done by then, or --warmup DURATION)", "(do a longer run first)"),
     (
         "run longer (--time 10s or more), or take out --count and --bytes limits",
@@ -164,7 +164,7 @@ const PERF_PHRASES: Phrases = &[
         "store the data first (U), with the same -o, -d and -a",
     ),
     (
-        "leave out --durability: an update then counts as done when it is durable, and updates in flight share a sync",
+        "leave out --durability: an update then counts as done only when it is durable, and updates in flight share a sync",
         "keep the store on storage-class memory (-D)",
     ),
     ("use fewer keys or a smaller --scm", "use fewer keys (-d, -a) or a smaller -P"),

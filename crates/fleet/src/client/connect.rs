@@ -82,8 +82,12 @@ async fn attempt(host: &HostAddress, terms: &Terms) -> Result<Link, Error> {
         trust.check(host, shown)?;
     }
     let channel = channel(stream).await.map_err(|error| {
-        Error::system("connect", "what listens there does not speak the control protocol", chain(&error))
-            .with("host", host)
+        Error::system(
+            "connect",
+            "the listener at this address does not use the control protocol",
+            chain(&error),
+        )
+        .with("host", host)
     })?;
     let session = prove(host, channel.clone(), binding, terms.secret.as_ref()).await?;
     if let (Some(trust), Some(shown)) = (&terms.trust, shown) {
@@ -100,7 +104,7 @@ async fn attempt(host: &HostAddress, terms: &Terms) -> Result<Link, Error> {
 pub(crate) async fn open(host: &HostAddress, terms: &Terms) -> Result<(Stream, Vec<u8>), Error> {
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host.host(), host.port()))
         .await
-        .map_err(|error| Error::system("connect", "the host's name is not known", error).with("host", host))?
+        .map_err(|error| Error::system("connect", "the host's name is unknown", error).with("host", host))?
         .collect();
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for address in addresses {
@@ -118,19 +122,22 @@ pub(crate) async fn open(host: &HostAddress, terms: &Terms) -> Result<(Stream, V
             return Ok((Stream::Plain(tcp), Vec::new()));
         }
         if terms.secret.is_none() {
-            return Err(Error::usage("connect", "an agent beyond loopback, or TLS, needs the shared token")
-                .with("host", host)
-                .remedy("give the token that the agents were started with"));
+            return Err(Error::usage(
+                "connect",
+                "an agent beyond loopback, or TLS, requires the shared token",
+            )
+            .with("host", host)
+            .remedy("use the token that the agents were started with"));
         }
         return connect_tls(tcp).await.map_err(|error| {
-            Error::system("connect", "no TLS with the agent", error)
+            Error::system("connect", "cannot set up TLS with the agent", error)
                 .with("host", host)
-                .remedy("was it started with a token?")
+                .remedy("check that it was started with a token")
         });
     }
-    Err(Error::system("connect", "the agent cannot be reached", failure)
+    Err(Error::system("connect", "cannot reach the agent", failure)
         .with("host", host)
-        .remedy("is it running there, and does no firewall stand between?"))
+        .remedy("check that it runs there and that no firewall blocks the connection"))
 }
 
 /// A channel over this one connection. It does not connect anew: another connection would have to prove itself again.
@@ -140,7 +147,7 @@ pub(crate) async fn channel(stream: Stream) -> Result<Channel, tonic::transport:
         let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {
             stream.map(TokioIo::new).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::NotConnected, "the connection to the agent is lost")
+                io::Error::new(io::ErrorKind::NotConnected, "the connection to the agent was lost")
             })
         }
     });
@@ -176,7 +183,7 @@ async fn prove(
     let proven = handshake.prove(wire::ProveRequest { proof }).await.map_err(|status| {
         let error = called(host, "connect", &status);
         if status.code() == tonic::Code::Unauthenticated {
-            return error.remedy("give the token that the agent was started with");
+            return error.remedy("use the token that the agent was started with");
         }
         error
     })?;
@@ -190,10 +197,10 @@ async fn prove(
             "the agent did not prove that it knows the shared token",
         )
         .with("host", host)
-        .remedy("somebody else may be listening there, or in between"));
+        .remedy("another program may be listening there, or intercepting the connection"));
     }
     let mut value = MetadataValue::try_from(proven.session).map_err(|_| {
-        Error::new(ErrorKind::Run, "connect", "the agent gave no valid session").with("host", host)
+        Error::new(ErrorKind::Run, "connect", "the agent sent no valid session").with("host", host)
     })?;
     value.set_sensitive(true);
     Ok(Session(value))
@@ -219,7 +226,7 @@ fn judge_hello(
             ErrorKind::Unsupported,
             "connect",
             format!(
-                "the coordinator speaks control protocol {PROTOCOL_VERSION} (strata {}), the agent {} (strata {})",
+                "the coordinator uses control protocol {PROTOCOL_VERSION} (strata {}), the agent {} (strata {})",
                 env!("CARGO_PKG_VERSION"),
                 hello.protocol_version,
                 line(&hello.strata_version)
@@ -229,11 +236,11 @@ fn judge_hello(
         .remedy("use the same version of strata on all hosts"));
     }
     match (hello.secret_required, has_secret) {
-        (true, false) => Err(Error::usage("connect", "the agent wants the shared token")
+        (true, false) => Err(Error::usage("connect", "the agent requires the shared token")
             .with("host", host)
-            .remedy("give the token that it was started with")),
+            .remedy("use the token that it was started with")),
         (false, true) => {
-            Err(Error::usage("connect", "the agent has no shared token, so it cannot prove who it is")
+            Err(Error::usage("connect", "the agent has no shared token, so it cannot prove its identity")
                 .with("host", host)
                 .remedy("start it with the token, or connect without one"))
         }
@@ -283,7 +290,7 @@ pub(crate) async fn call<T>(
 /// The error of a call that failed.
 pub(crate) fn called(host: &HostAddress, operation: &'static str, status: &Status) -> Error {
     let error = match std::error::Error::source(status) {
-        Some(source) => Error::system(operation, "the connection to the agent broke", chain(source)),
+        Some(source) => Error::system(operation, "the connection to the agent was lost", chain(source)),
         None => {
             let kind = match status.code() {
                 tonic::Code::PermissionDenied
@@ -309,7 +316,11 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> io::Error {
             let text = cause.to_string();
             // The TLS library's words for a connection that ends without a farewell explain its own interface.
             let is_eof = text.contains("without sending TLS close_notify");
-            io::Error::other(if is_eof { "it was closed without a farewell".to_owned() } else { line(&text) })
+            io::Error::other(if is_eof {
+                "it was closed without a final message".to_owned()
+            } else {
+                line(&text)
+            })
         }
     }
 }

@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
                 let limit = self.policy.silence_timeout;
                 for member in self.members.iter_mut().filter(|member| member.heard.elapsed() > limit) {
                     member.finish(HostEnd::Failed(format!(
-                        "run: {} has been silent for {limit:?} and counts as hung",
+                        "run: {} has been silent for {limit:?} and is considered hung",
                         member.progress.address
                     )));
                 }
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
                     for member in &mut self.members {
                         let address = &member.progress.address;
                         let end =
-                            HostEnd::Failed(format!("run: {address} brought no result in time after: {why}"));
+                            HostEnd::Failed(format!("run: {address} sent no result in time after: {why}"));
                         member.finish(end);
                     }
                 }
@@ -300,7 +300,7 @@ impl<'a> Run<'a> {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            let why = format!("{}{more} could not begin", first.progress.address);
+            let why = format!("{}{more} could not start", first.progress.address);
             return self.stop_all(why);
         }
         if self.members.iter().any(|member| member.progress.stage == HostStage::Preparing) {

@@ -158,7 +158,7 @@ impl AcceptOptions {
                 },
             };
             let Some(permit) = self.place(&places, &mut strangers).await else {
-                self.log.refuse(peer, &format!("refused: {CONNECTIONS_MAX} connections are open"));
+                self.log.refuse(peer, &format!("rejected: {CONNECTIONS_MAX} connections are open"));
                 continue;
             };
             let (options, ready) = (self.clone(), ready.clone());
@@ -220,14 +220,14 @@ impl AcceptOptions {
     async fn greet(&self, tcp: TcpStream, peer: SocketAddr) -> io::Result<(Stream, Arc<Connection>)> {
         let mut first = [0];
         if tcp.peek(&mut first).await? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it said nothing"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it sent nothing"));
         }
         let is_local = is_loopback(peer) && is_loopback(tcp.local_addr()?);
         let (stream, binding) = match (&self.identity, first[0] == TLS_HANDSHAKE) {
             (Some(identity), true) => identity.accept(tcp).await?,
-            (None, true) => return Err(io::Error::other("it wants TLS, which needs a shared token here")),
+            (None, true) => return Err(io::Error::other("it requires TLS, which needs a shared token here")),
             (_, false) if is_local && !self.tls_required => (Stream::Plain(tcp), Vec::new()),
-            (_, false) => return Err(io::Error::other("it does not speak TLS")),
+            (_, false) => return Err(io::Error::other("it does not use TLS")),
         };
         let connection = Arc::new(Connection {
             peer,
@@ -243,7 +243,7 @@ impl AcceptOptions {
 
 /// The end of a connection whose place others need.
 fn crowded() -> io::Error {
-    io::Error::other("others need its place, and it has not proven itself")
+    io::Error::other("its place is needed by others, and it has not authenticated")
 }
 
 /// Whether it is an address of this machine only, `::ffff:127.0.0.1` among them.

@@ -42,7 +42,7 @@ pub trait Agent: Send + Sync {
     ///
     /// The process does not end on demand; so it is unless an agent says otherwise.
     fn quit(&self) -> Result<(), Error> {
-        Err(Error::new(ErrorKind::Unsupported, "quit", "this process does not end when others tell it to"))
+        Err(Error::new(ErrorKind::Unsupported, "quit", "this process cannot be stopped remotely"))
     }
 }
 

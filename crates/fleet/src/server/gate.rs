@@ -38,7 +38,7 @@ impl StartGate {
     ///
     /// The job was stopped before it began, the coordinator is gone, or no start came within 15 minutes.
     pub fn wait(self, notes: Vec<String>) -> Result<Instant, Error> {
-        let gone = || Error::new(ErrorKind::Run, "start", "the coordinator went away before the start");
+        let gone = || Error::new(ErrorKind::Run, "start", "the coordinator disconnected before the start");
         self.events.blocking_send(JobEvent::Ready(notes)).map_err(|_| gone())?;
         let since = Instant::now();
         let start = loop {
@@ -50,7 +50,7 @@ impl StartGate {
                     return Err(Error::new(
                         ErrorKind::Run,
                         "start",
-                        format!("the coordinator gave no start within {GO_TIMEOUT:?}"),
+                        format!("the coordinator sent no start within {GO_TIMEOUT:?}"),
                     ));
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -38,13 +38,13 @@ impl Handshake for HandshakeService {
         let hello = request.into_inner();
         if hello.protocol_version != PROTOCOL_VERSION {
             return Err(Status::failed_precondition(line(&format!(
-                "the agent speaks control protocol {PROTOCOL_VERSION} (strata {STRATA_VERSION}), the coordinator {} \
+                "the agent uses control protocol {PROTOCOL_VERSION} (strata {STRATA_VERSION}), the coordinator {} \
                  (strata {}); use the same version of strata on all hosts",
                 hello.protocol_version, hello.strata_version
             ))));
         }
         if hello.nonce.len() != NONCE_BYTES {
-            return Err(Status::invalid_argument(format!("a nonce has {NONCE_BYTES} bytes")));
+            return Err(Status::invalid_argument(format!("a nonce must have {NONCE_BYTES} bytes")));
         }
         if !hello.caller.is_empty() {
             // The first name counts: Hello comes once.
@@ -53,7 +53,7 @@ impl Handshake for HandshakeService {
         let server_nonce = random_bytes().map_err(|error| Status::internal(error.to_string()))?;
         let mut standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*standing, Standing::Stranger) {
-            return Err(Status::failed_precondition("Hello comes once a connection"));
+            return Err(Status::failed_precondition("Hello is allowed only once per connection"));
         }
         *standing = Standing::Challenged(Challenge {
             client_nonce: hello.nonce,
@@ -96,10 +96,10 @@ impl HandshakeService {
             Standing::Challenged(challenge) => challenge,
             Standing::Proven(check) => {
                 *standing = Standing::Proven(check);
-                return Err(Status::failed_precondition("Prove comes once a connection"));
+                return Err(Status::failed_precondition("Prove is allowed only once per connection"));
             }
             Standing::Stranger | Standing::Refused => {
-                return Err(Status::unauthenticated("Prove comes once, after Hello"));
+                return Err(Status::unauthenticated("Prove is allowed only once, after Hello"));
             }
         };
         let server_proof = match &self.secret {
@@ -133,7 +133,7 @@ pub(crate) fn demand_session(request: Request<()>) -> Result<Request<()>, Status
     let standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);
     match &*standing {
         Standing::Proven(check) if check.accepts(presented) => {}
-        _ => return Err(Status::unauthenticated("the call has no session of this connection")),
+        _ => return Err(Status::unauthenticated("the call has no session on this connection")),
     }
     drop(standing);
     Ok(request)
@@ -145,5 +145,5 @@ pub(crate) fn connection<T>(request: &Request<T>) -> Result<Arc<Connection>, Sta
         .extensions()
         .get::<Arc<Connection>>()
         .cloned()
-        .ok_or_else(|| Status::internal("the connection is not known"))
+        .ok_or_else(|| Status::internal("the connection is unknown"))
 }

@@ -90,7 +90,7 @@ impl Slot {
             return Err(Refusal {
                 kind: RefusalKind::Busy,
                 line: line(&format!(
-                    "run: the agent is held by {} for {:.1} s, job {:?}{state}; wait for its end, or interrupt it",
+                    "run: the agent is in use by {} for {:.1} s, job {:?}{state}; wait for it to end, or interrupt it",
                     holder.caller,
                     holder.since.elapsed().as_secs_f64(),
                     holder.name
@@ -202,7 +202,7 @@ fn encode(mut outcome: OutcomeMessage, bytes_max: usize) -> JobEvent {
         Ok((json, histograms)) => JobEvent::Ended(Refusal {
             kind: RefusalKind::Size,
             line: format!(
-                "result: it has {} bytes, at most {bytes_max} travel; ask for a longer interval or fewer workers",
+                "result: it has {} bytes, but at most {bytes_max} are transferred; use a longer interval or fewer workers",
                 json.len() + histograms.len()
             ),
         }),

@@ -70,7 +70,7 @@ impl Log {
         };
         let text = line(text);
         if omitted > 0 {
-            (self.sink)(&format!("{text} ({omitted} lines before it were left out)"));
+            (self.sink)(&format!("{text} ({omitted} earlier lines were omitted)"));
         } else {
             (self.sink)(&text);
         }
@@ -96,6 +96,6 @@ mod tests {
             Instant::now().checked_sub(2 * REFILL).expect("the machine is up for longer");
         log.say("c");
         let lines = lines.lock().expect("no panic");
-        assert_eq!((&*lines[0], &*lines[10]), ("a b", "c (20 lines before it were left out)"));
+        assert_eq!((&*lines[0], &*lines[10]), ("a b", "c (20 earlier lines were omitted)"));
     }
 }

@@ -132,7 +132,7 @@ impl ControlServer {
         let listener = listen(&request)?;
         let address = listener
             .local_addr()
-            .map_err(|error| Error::system("control", "cannot tell the address of the listener", error))?;
+            .map_err(|error| Error::system("control", "cannot read the address of the listener", error))?;
         let log = Log::new(Arc::clone(&request.log)).with_audit(audit);
         let identity = request.secret.as_ref().map(|_| match certificate {
             Some(certificate) => Ok(certificate.identity),
@@ -214,19 +214,19 @@ fn listen(request: &ControlRequest) -> Result<TcpListener, Error> {
     let named = |error| {
         Error::system("control", "cannot listen", error)
             .with("address", &request.listen)
-            .remedy("give host:port, with an address of this machine and a port that is free, or 0")
+            .remedy("use host:port, with an address of this machine and a free port, or 0")
     };
     let addresses: Vec<SocketAddr> = request.listen.to_socket_addrs().map_err(named)?.collect();
     let is_local = addresses.iter().all(|address| is_loopback(*address));
     if request.secret.is_none() && !is_local {
-        return Err(Error::usage("control", "listening beyond loopback needs a shared token")
+        return Err(Error::usage("control", "listening beyond loopback requires a shared token")
             .with("address", &request.listen)
-            .remedy("give a token, the same on all hosts, or listen on 127.0.0.1"));
+            .remedy("use a token, the same on all hosts, or listen on 127.0.0.1"));
     }
     if request.secret.is_none() && request.tls {
         return Err(Error::usage(
             "control",
-            "TLS needs a shared token: without one nobody knows who is at the other end",
+            "TLS requires a shared token: without one the other end cannot be authenticated",
         ));
     }
     let listener = TcpListener::bind(&addresses[..]).map_err(named)?;

@@ -73,7 +73,7 @@ impl Control for ControlService {
     ) -> Result<Response<Self::SessionStream>, Status> {
         let caller = connection(&request)?;
         let host = self.agent.host().ok_or_else(|| {
-            Status::permission_denied("this process takes no part in runs that others lead")
+            Status::permission_denied("this process does not take part in runs led by others")
         })?;
         let (outbound, stream) = mpsc::channel(QUEUE);
         let control = self.clone();
@@ -88,7 +88,7 @@ impl Control for ControlService {
         let connection = connection(&request)?;
         let peer = connection.peer;
         if !self.agent.may_interrupt() {
-            return Err(Status::permission_denied("this agent's jobs are ended by their coordinators only"));
+            return Err(Status::permission_denied("only its coordinators can end the jobs of this agent"));
         }
         let job = self.slot.interrupt(Some(connection.caller()));
         if let Some(job) = &job {
@@ -143,12 +143,14 @@ impl ControlService {
         let note = |event: AuditEvent| self.log.audit(peer, Some(caller.caller_name()), &event);
         let plan = match tokio::time::timeout(PLAN_TIMEOUT, inbound.message()).await {
             Ok(Ok(Some(wire::FromCoordinator { message: Some(Told::Plan(plan)) }))) => plan,
-            Ok(Ok(_)) => return fail(&outbound, Status::invalid_argument("a run begins with a plan")).await,
+            Ok(Ok(_)) => {
+                return fail(&outbound, Status::invalid_argument("a run must begin with a plan")).await;
+            }
             Ok(Err(status)) => {
-                self.log.say(&format!("control: {peer}: the plan was not taken: {}", status.message()));
+                self.log.say(&format!("control: {peer}: the plan was rejected: {}", status.message()));
                 return fail(&outbound, status).await;
             }
-            Err(_) => return fail(&outbound, Status::deadline_exceeded("no plan came")).await,
+            Err(_) => return fail(&outbound, Status::deadline_exceeded("no plan arrived")).await,
         };
         let stop = Arc::new(AtomicBool::new(false));
         let _stop_on_drop = StopOnDrop(Arc::clone(&stop));
@@ -173,7 +175,7 @@ impl ControlService {
             }
             Err(refusal) => {
                 note(AuditEvent::refused(&refusal.line));
-                self.log.say(&format!("control: {peer} refused: {}", refusal.line));
+                self.log.say(&format!("control: {peer} rejected: {}", refusal.line));
                 drop(outbound.send(Ok(message(Said::Refused(refusal.to_wire())))).await);
             }
         }
@@ -184,8 +186,8 @@ impl ControlService {
         let refuse = |line: String| Err(Refusal { kind: RefusalKind::Version, line });
         if plan.protocol_version != PROTOCOL_VERSION {
             return refuse(format!(
-                "plan: the agent speaks control protocol {PROTOCOL_VERSION} (strata {STRATA_VERSION}), the plan {}; use \
-                 the same version of strata on all hosts",
+                "plan: the agent uses control protocol {PROTOCOL_VERSION} (strata {STRATA_VERSION}), the plan {}; \
+                 use the same version of strata on all hosts",
                 plan.protocol_version
             ));
         }
@@ -195,8 +197,8 @@ impl ControlService {
         })?;
         if plan.schema_version != schema_version {
             return refuse(format!(
-                "plan: the agent takes plans of version {schema_version} (strata {STRATA_VERSION}), this one has version \
-                 {}; use the same version of strata on all hosts",
+                "plan: the agent supports plans of version {schema_version} (strata {STRATA_VERSION}), this one \
+                 has version {}; use the same version of strata on all hosts",
                 plan.schema_version
             ));
         }
@@ -246,12 +248,12 @@ impl ControlService {
                         relay.stop.store(true, Ordering::Relaxed);
                     }
                     Err(status) => {
-                        self.log.say(&format!("control: {peer} is gone, its job is stopped: {}", status.message()));
+                        self.log.say(&format!("control: {peer} disconnected, its job is stopped: {}", status.message()));
                         return gone();
                     }
                 },
                 () = relay.outbound.closed() => {
-                    self.log.say(&format!("control: {peer} is gone, its job is stopped"));
+                    self.log.say(&format!("control: {peer} disconnected, its job is stopped"));
                     return gone();
                 }
             }
@@ -296,13 +298,13 @@ impl Relay {
 }
 
 /// Why a run ended whose coordinator did not wait for it.
-#[allow(clippy::unnecessary_wraps, reason = "it stands where a failure may be none")]
+#[allow(clippy::unnecessary_wraps, reason = "a failure is not allowed there")]
 fn gone() -> Option<String> {
-    Some("its coordinator is gone".to_owned())
+    Some("its coordinator disconnected".to_owned())
 }
 
 fn unexpected() -> Status {
-    Status::invalid_argument("a message that has no place here")
+    Status::invalid_argument("an unexpected message")
 }
 
 fn said(event: JobEvent, has_started: bool) -> Said {

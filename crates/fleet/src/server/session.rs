@@ -37,10 +37,10 @@ impl ControlService {
         let begin = match tokio::time::timeout(PLAN_TIMEOUT, inbound.message()).await {
             Ok(Ok(Some(wire::FromLeader { message: Some(Asked::Begin(begin)) }))) => begin,
             Ok(Ok(_)) => {
-                return fail(&outbound, Status::invalid_argument("a session begins with Begin")).await;
+                return fail(&outbound, Status::invalid_argument("a session must begin with Begin")).await;
             }
             Ok(Err(status)) => return fail(&outbound, status).await,
-            Err(_) => return fail(&outbound, Status::deadline_exceeded("no Begin came")).await,
+            Err(_) => return fail(&outbound, Status::deadline_exceeded("no Begin arrived")).await,
         };
         let stop = Arc::new(AtomicBool::new(false));
         let _stop_on_drop = StopOnDrop(Arc::clone(&stop));
@@ -72,7 +72,7 @@ impl ControlService {
             }
             Err(refusal) => {
                 self.log.audit(peer, Some(caller.caller_name()), &AuditEvent::refused(&refusal.line));
-                self.log.say(&format!("control: {peer} refused: {}", refusal.line));
+                self.log.say(&format!("control: {peer} rejected: {}", refusal.line));
                 drop(outbound.send(Ok(message(Said::Refused(refusal.to_wire())))).await);
             }
         }
@@ -96,7 +96,7 @@ impl ControlService {
                     // Without one the thread died before it could say why.
                     let said = said.unwrap_or_else(|| Said::Refused(Refusal {
                         kind: RefusalKind::Run,
-                        line: "session: it ended without a word".to_owned(),
+                        line: "session: it ended without a message".to_owned(),
                     }.to_wire()));
                     audit.hear(&said, &note);
                     let is_end = matches!(said, Said::Ended(_) | Said::Refused(_));
@@ -118,13 +118,13 @@ impl ControlService {
                     }
                     Ok(Ok(_)) => break "it closed the stream".to_owned(),
                     Ok(Err(status)) => break status.message().to_owned(),
-                    Err(_) => break format!("nothing was heard of it for {:?}", relay.lease),
+                    Err(_) => break format!("no message from it for {:?}", relay.lease),
                 },
                 () = relay.outbound.closed() => break "it closed the connection".to_owned(),
             }
         };
-        self.log.say(&format!("control: {} is gone, its run ends: {failure}", caller.peer));
-        audit.end(Some(format!("the leader is gone: {failure}")), &note);
+        self.log.say(&format!("control: {} disconnected, its run ends: {failure}", caller.peer));
+        audit.end(Some(format!("the leader disconnected: {failure}")), &note);
     }
 }
 
@@ -181,7 +181,7 @@ impl SessionRelay {
             Asked::Stop(_) => self.stop.store(true, Ordering::Relaxed),
             Asked::Met(met) => self.meetings.told(met),
             Asked::KeepAlive(_) => {}
-            Asked::Begin(_) => return Err(Status::invalid_argument("a message that has no place here")),
+            Asked::Begin(_) => return Err(Status::invalid_argument("an unexpected message")),
         }
         Ok(())
     }

@@ -90,7 +90,7 @@ pub struct SessionLink {
 }
 
 fn gone() -> Error {
-    Error::new(ErrorKind::Run, "session", "the leader is gone")
+    Error::new(ErrorKind::Run, "session", "the leader disconnected")
 }
 
 impl SessionLink {
@@ -131,14 +131,14 @@ impl SessionLink {
                         let message =
                             format!("a start in {delay_ns} ns; at most {START_DELAY_MAX:?} are accepted");
                         return Err(Error::new(ErrorKind::Run, "start", message)
-                            .remedy("was the clock of this host set meanwhile?"));
+                            .remedy("check whether the clock of this host was changed"));
                     }
                     return Ok((delay_ns, now.saturating_sub(start_unix_ns)));
                 }
-                Ok(_) => return Err(Error::new(ErrorKind::Run, "start", "a message that has no place here")),
+                Ok(_) => return Err(Error::new(ErrorKind::Run, "start", "an unexpected message")),
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
                 Err(RecvTimeoutError::Timeout) if since.elapsed() > GO_TIMEOUT => {
-                    let message = format!("the leader gave no start within {GO_TIMEOUT:?}");
+                    let message = format!("the leader sent no start within {GO_TIMEOUT:?}");
                     return Err(Error::new(ErrorKind::Run, "start", message));
                 }
                 Err(RecvTimeoutError::Timeout) => tick = (tick * 2).min(TICK_MAX),
@@ -171,9 +171,10 @@ impl SessionLink {
         })?;
         let bytes = json.len() + histograms.len();
         if bytes > RESULT_BYTES_MAX {
-            let message = format!("a part of it has {bytes} bytes, at most {RESULT_BYTES_MAX} travel");
+            let message =
+                format!("a part of it has {bytes} bytes, but at most {RESULT_BYTES_MAX} are transferred");
             return Err(Error::new(ErrorKind::Run, "result", message)
-                .remedy("ask for a longer interval or fewer threads"));
+                .remedy("use a longer interval or fewer threads"));
         }
         self.say(Said::Part(wire::Part { part: json, histograms }))
     }

@@ -257,12 +257,12 @@ impl Sessions {
         while self.members.iter().any(|member| member.state == State::Planning) {
             self.hear();
             if interrupt.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Run, "plan", "interrupted while the hosts planned"));
+                return Err(Error::new(ErrorKind::Run, "plan", "interrupted during planning on the hosts"));
             }
             if Instant::now() >= until {
                 let late = self.members.iter_mut().filter(|member| member.state == State::Planning);
                 late.for_each(|member| {
-                    member.lose(format!("session: {} has not planned within {PLAN_WAIT:?}", member.address));
+                    member.lose(format!("session: {} did not plan within {PLAN_WAIT:?}", member.address));
                 });
             }
         }
@@ -290,7 +290,7 @@ impl Sessions {
                 self.hear();
                 if Instant::now() >= until {
                     for member in &mut self.members[group.clone()] {
-                        member.lose(format!("session: {} has not ended within {END_WAIT:?}", member.address));
+                        member.lose(format!("session: {} did not end within {END_WAIT:?}", member.address));
                     }
                 }
             }

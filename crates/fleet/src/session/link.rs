@@ -62,7 +62,7 @@ pub(crate) async fn keep(
     let lost = match attempt(&address, link, &request, commands, &sink).await {
         Ok(Some(why)) => why,
         Ok(None) => return,
-        Err(status) => format!("session: the connection to {address} broke: {}", why(&status)),
+        Err(status) => format!("session: the connection to {address} was lost: {}", why(&status)),
     };
     // A leader that is gone needs no events.
     let _ = sink.events.send((sink.host, Event::Lost(lost))).await;
@@ -113,13 +113,13 @@ async fn attempt(
             heard = said.message() => heard?,
         };
         let Some(wire::FromHost { message: Some(heard) }) = heard else {
-            return Ok(Some(format!("session: {address} ended without a word")));
+            return Ok(Some(format!("session: {address} ended without a message")));
         };
         let event = match understand(heard, &mut shown) {
             Ok(Some(event)) => event,
             Ok(None) => continue,
             Err(error) => {
-                return Ok(Some(line(&format!("session: {address} sent what cannot be read: {error}"))));
+                return Ok(Some(line(&format!("session: {address} sent an unreadable message: {error}"))));
             }
         };
         let is_last = matches!(event, Event::Ended(_) | Event::Refused(_));

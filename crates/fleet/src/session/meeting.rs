@@ -41,7 +41,7 @@ impl HostMeetings {
     /// # Errors
     /// The run is being stopped, or the leader is gone.
     pub fn meet(&self, meeting: &str, said: &[u64]) -> Result<Met, Error> {
-        let gone = || Error::new(ErrorKind::Run, "meeting", "the leader is gone");
+        let gone = || Error::new(ErrorKind::Run, "meeting", "the leader disconnected");
         let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
         waited.insert(meeting.to_owned(), None);
         let message = Said::Meet(wire::Meet { meeting: meeting.to_owned(), said: said.to_vec() });

@@ -100,7 +100,7 @@ impl SessionRequest {
         if begin.rank >= begin.hosts {
             return refuse(
                 RefusalKind::Usage,
-                format!("session: there is no host {} of {}", begin.rank, begin.hosts),
+                format!("session: host {} of {} does not exist", begin.rank, begin.hosts),
             );
         }
         let (lease, interval) =
@@ -111,8 +111,8 @@ impl SessionRequest {
             return refuse(
                 RefusalKind::Usage,
                 format!(
-                    "session: a lease of {lease:?} and progress every {interval:?}; accepted are {LEASE_MIN:?} to {LEASE_MAX:?} and \
-                     {PROGRESS_INTERVAL_MIN:?} to {PROGRESS_INTERVAL_MAX:?}"
+                    "session: a lease of {lease:?} and progress every {interval:?}; accepted: {LEASE_MIN:?} to \
+                     {LEASE_MAX:?} and {PROGRESS_INTERVAL_MIN:?} to {PROGRESS_INTERVAL_MAX:?}"
                 ),
             );
         }

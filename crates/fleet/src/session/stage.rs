@@ -239,7 +239,7 @@ impl Running {
                 _ => continue,
             };
             if is_late {
-                member.lose(format!("run: {} brought no results within {COLLECT_WAIT:?}", member.address));
+                member.lose(format!("run: {} sent no results within {COLLECT_WAIT:?}", member.address));
             } else if now.duration_since(member.heard) > limit {
                 member.lose(format!("run: {} has been silent for {limit:?}", member.address));
             }

@@ -70,7 +70,7 @@ fn a_host_that_is_cut_off_fails_alone_and_its_job_ends() {
     let (outcomes, stand) = struck(Proxy::cut);
     assert_first_lost(&outcomes);
     stand.diary.wait_for("ended");
-    stand.wait_for_line("is gone, its job is stopped");
+    stand.wait_for_line("disconnected, its job is stopped");
     // The agent is free for the next.
     let fleet = connect(&[stand.address], None, false);
     assert_eq!(run(&fleet, &[Task::UntilBegun(1)], OnRefusal::StopAll)[0].failure(), None);

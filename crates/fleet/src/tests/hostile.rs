@@ -172,7 +172,7 @@ fn thousands_of_silent_and_dripping_connections_leave_a_place() {
         }
     }
     service.works();
-    service.wait_for("refused", "others need its place");
+    service.wait_for("refused", "its place is needed by others");
     drop(strangers);
     service.works();
 }
@@ -250,7 +250,7 @@ fn a_service_is_known_again_and_another_in_its_place_is_refused() {
     let pinned = trust(&pin(&print.to_string()), &known).expect("a pin");
     assert_eq!(connect_trusting(&service, pinned).failures().count(), 0, "a pin goes before the list");
     let said = failure(&connect_trusting(&service, trust(&pin(&other), &known).expect("a pin")));
-    assert!(said.contains("than the one that is pinned"), "{said}");
+    assert!(said.contains("differs from the pinned one"), "{said}");
 
     // Who does not know the token is not noted.
     let fresh = service.directory.path().join("fresh");

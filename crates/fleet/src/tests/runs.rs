@@ -231,7 +231,7 @@ fn anybody_who_may_ends_the_job_of_another() {
     let stand = Stand::with(agent, "127.0.0.1:0", None, false);
     let refused =
         connect(&[stand.address], None, false).interrupt().remove(0).expect_err("it is not allowed");
-    assert!(refused.to_string().contains("ended by their coordinators only"), "{refused}");
+    assert!(refused.to_string().contains("only its coordinators can end"), "{refused}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_token_lets_in_with_and_without_tls() {
     }
     let stand = Stand::new(secret(TOKEN), true, &Arc::default());
     assert_eq!(connect(&[stand.address], secret(TOKEN), false).failures().count(), 1);
-    stand.wait_for_line("it does not speak TLS");
+    stand.wait_for_line("it does not use TLS");
 }
 
 /// The address of this machine that packets to others leave from, if it has one. Nothing is sent.
@@ -139,10 +139,10 @@ fn beyond_loopback_tls_is_on_without_being_asked_for() {
     let fleet = connect(&[stand.address], secret(TOKEN), false);
     assert_eq!(run(&fleet, &[Task::UntilBegun(1)], OnRefusal::StopAll)[0].failure(), None);
     let said = failure(&connect(&[stand.address], None, false));
-    assert!(said.contains("needs the shared token"), "{said}");
+    assert!(said.contains("requires the shared token"), "{said}");
     let raw = std::net::TcpStream::connect(stand.address).expect("it listens");
     std::io::Write::write_all(&mut &raw, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("it listens");
-    stand.wait_for_line("it does not speak TLS");
+    stand.wait_for_line("it does not use TLS");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn who_has_no_or_another_token_is_refused() {
         assert!(said.contains("the proof of the shared token is wrong"), "{said}");
         stand.wait_for_line("the proof of the shared token is wrong");
         let said = failure(&connect(&[stand.address], None, false));
-        assert!(tls || said.contains("the agent wants the shared token"), "{said}");
+        assert!(tls || said.contains("the agent requires the shared token"), "{said}");
         let fleet = connect(&[stand.address], secret(TOKEN), tls);
         assert_eq!(fleet.failures().count(), 0, "the others are not shut out");
     }
@@ -163,7 +163,7 @@ fn who_has_no_or_another_token_is_refused() {
 fn an_agent_without_the_token_is_not_trusted() {
     let stand = Stand::plain();
     let said = failure(&connect(&[stand.address], secret(TOKEN), false));
-    assert!(said.contains("cannot prove who it is"), "{said}");
+    assert!(said.contains("cannot prove its identity"), "{said}");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_certificate_without_its_key_is_worth_nothing() {
     let stand = Stand::new(secret(TOKEN), true, &Arc::default());
     let proxy = Proxy::start(stand.address, Some(Identity::stolen().expect("a certificate")));
     let said = failure(&connect(&[proxy.address], secret(TOKEN), true));
-    assert!(said.contains("no TLS with the agent"), "{said}");
+    assert!(said.contains("cannot set up TLS with the agent"), "{said}");
     assert_eq!(proxy.in_between.load(Ordering::Relaxed), 0);
 }
 

@@ -16,7 +16,7 @@ pub const MESSAGE_SIZES_MAX: usize = 1000;
 /// Endpoints that one text may stand for.
 pub const ENDPOINTS_MAX: u64 = 65_536;
 
-const SIZES_ACCEPTED: &str = "sizes of request and reply such as \"(0 0) (b1048576 0)\" or \"0 0,i2k i2k\", each with e (empty), i (in the message) or b (bulk) before it, or none of these";
+const SIZES_ACCEPTED: &str = "sizes of request and reply such as \"(0 0) (b1048576 0)\" or \"0 0,i2k i2k\", each with an optional prefix e (empty), i (in the message) or b (bulk)";
 const ENDPOINTS_ACCEPTED: &str = "RANKS:TAGS with numbers and ranges of them, such as 0:2 or 0-3,7:2-17";
 
 impl Payload {
@@ -80,7 +80,7 @@ fn parse_pair(pair: &str) -> Result<(Payload, Payload), ParseError> {
             let payload = Payload::typed(letter.take(), size)
                 .ok_or_else(|| refused(format!("e0 for an empty payload, or i{size} or b{size}")))?;
             if payloads.len() == 2 {
-                return Err(refused("one size, or two with a blank between them".to_owned()));
+                return Err(refused("one size, or two separated by a blank".to_owned()));
             }
             payloads.push(payload);
             rest = after;

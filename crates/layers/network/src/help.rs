@@ -6,7 +6,7 @@ use workload::help::{Example, Help};
 pub(crate) const HELP: Help = Help {
     options: &["endpoint", "message-sizes", "inflight", "threads", "time", "master", "token-file", "json"],
     examples: &[
-        Example::new("what the software costs, over loopback", "net --time 5s"),
+        Example::new("software overhead, over loopback", "net --time 5s"),
         Example::new(
             "empty RPCs and 1 MiB each way to one engine",
             "net tcp://192.0.2.10:31416 --token-file secret --message-sizes '(0 0) (b1m 0) (0 b1m)'",

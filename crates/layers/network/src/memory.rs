@@ -20,7 +20,7 @@ pub static PATH: &[OptionDef] = &[option!(
     "staged|rdma",
     "staged",
     Engine,
-    "Way to memory of a GPU: a copy through memory of the host within the latency, or RDMA of bulk from and to the device (libfabric, FI_HMEM)",
+    "How payloads reach GPU memory: a copy through host memory (part of the latency), or RDMA of bulk from and to the device (libfabric, FI_HMEM)",
     |spec, text| {
         let paths = [GpuPath::Staged.named(), GpuPath::Rdma.named()];
         spec.own.get_mut::<NetworkSpec>().memory.gpu_path = Some(choice("gpu-path", text, &paths)?);

@@ -21,8 +21,8 @@ pub const LAYER: Layer = Layer::of(&DEFINITION);
 static DEFINITION: LayerDef = LayerDef {
     command: "net",
     help: crate::help::HELP,
-    targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
-              group is named by --group or --endpoint",
+    targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for a temporary engine on this \
+              host, or null:; a group is selected with --group or --endpoint",
     options: &[NETWORK, MEMORY, PATH],
     common: COMMON,
     refused: REFUSED,
@@ -30,7 +30,7 @@ static DEFINITION: LayerDef = LayerDef {
     one_phase: "one pair of message sizes",
     ..LayerDef::new(
         "network",
-        "Measure RPCs to engines, or between them; without a target, to an engine that is started here",
+        "Measure RPCs to engines, or between them; without a target, to a temporary engine on this host",
         PlanKind::of::<NetworkPlan>("RPCs."),
     )
 };
@@ -60,17 +60,17 @@ pub const COMMON: &[&str] = &[
     "interval",
 ];
 
-const POSITIONS: &str = "it for media alone: an RPC has no position in a target";
-const DURABLE: &str = "it for media alone: an RPC makes nothing durable";
-const CONTENT: &str = "--verify to have payloads made and checked; without it their content says nothing";
-const DRIVER: &str = "it for media alone: it is an option of its drivers";
-const FILES: &str = "it for media alone: RPCs leave no files";
+const POSITIONS: &str = "it for media only: an RPC has no position in a target";
+const DURABLE: &str = "it for media only: an RPC makes nothing durable";
+const CONTENT: &str = "--verify to generate and check payloads; without it their content does not matter";
+const DRIVER: &str = "it for media only: it is an option of media drivers";
+const FILES: &str = "it for media only: RPCs leave no files";
 
 /// Options of media that this layer does not have, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("op", "--message-sizes: what an RPC carries says what it does"),
+    ("op", "--message-sizes: the sizes of an RPC define the operation"),
     ("block-size", "--message-sizes: each pair is a phase"),
-    ("size", "--message-sizes for the size of an RPC, and --bytes for that of a phase"),
+    ("size", "--message-sizes for the size of an RPC, and --bytes for the amount of data of a phase"),
     ("offset", POSITIONS),
     ("align", "--buffer-align for the addresses of buffers: an RPC has no position in a target"),
     ("pattern", "--order for the order of endpoints: an RPC has no position in a target"),
@@ -78,7 +78,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("fsync", DURABLE),
     ("end-fsync", DURABLE),
     ("sync-call", DURABLE),
-    ("engine", "--provider: it decides on the driver"),
+    ("engine", "--provider, which selects the driver"),
     ("direct", DURABLE),
     ("sync", DURABLE),
     ("register-files", DRIVER),
@@ -86,15 +86,15 @@ const REFUSED: &[(&str, &str)] = &[
     ("defer-taskrun", DRIVER),
     ("sqpoll", DRIVER),
     ("sqpoll-core", DRIVER),
-    ("iopoll", "--poll: it says how to wait for replies"),
+    ("iopoll", "--poll, which sets how workers wait for replies"),
     ("hipri", DRIVER),
     ("nowait", DRIVER),
     ("rwf-dsync", DURABLE),
     ("dontcache", DRIVER),
     ("map-sync", DRIVER),
     ("memory-operation", DRIVER),
-    ("huge-pages", "it for media alone: buffers of RPCs are on base pages"),
-    ("gpu-register", "--gpu-path rdma: what it reads and writes is registered"),
+    ("huge-pages", "it for media only: RPC buffers use base pages"),
+    ("gpu-register", "--gpu-path rdma: memory used by RDMA is always registered"),
     ("cache", FILES),
     ("layout", FILES),
     ("content", CONTENT),
@@ -103,9 +103,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("dedupe-set", CONTENT),
     ("dedupe-global", CONTENT),
     ("refill", CONTENT),
-    ("verify-interval", "--verify alone: each payload is checked as a whole"),
-    ("verify-run", "--seed: payloads that are checked are made from it"),
-    ("no-read-back", "--verify alone: replies are checked as they come"),
+    ("verify-interval", "--verify only: each payload is checked as a whole"),
+    ("verify-run", "--seed: checked payloads are generated from it"),
+    ("no-read-back", "--verify only: replies are checked as they arrive"),
     ("keep", FILES),
     ("destroy-data", FILES),
 ];
@@ -122,9 +122,9 @@ pub static NETWORK: &[OptionDef] = &[
         "message-sizes",
         Some('s'),
         "SIZES",
-        "0 0: empty both ways",
+        "0 0: empty in both directions",
         Workload,
-        "Pairs of request and reply sizes, a phase each: \"(0 0) (b1m 0)\", \"i2k i2k,0 b1m\"; before a size e is empty, i in the message, b bulk; without a letter bulk from 1 MiB on; one size holds both ways",
+        "Pairs of request and reply sizes, one phase per pair: \"(0 0) (b1m 0)\", \"i2k i2k,0 b1m\"; prefix e: empty, i: in the message, b: bulk; without a prefix, bulk from 1 MiB on; a single size applies to both directions",
         |spec, text| {
             let sizes = parse_message_sizes(text)?;
             spec.own.get_mut::<NetworkSpec>().message_sizes = sizes;
@@ -137,7 +137,7 @@ pub static NETWORK: &[OptionDef] = &[
         "RANKS:TAGS",
         "every target of every rank",
         Workload,
-        "Endpoints of the group to send to: 0:2, 0-3:2-17, 0,2:2; may be given several times, order and duplicates are kept",
+        "Endpoints of the group to send to: 0:2, 0-3:2-17, 0,2:2; may be repeated; order and duplicates are kept",
         |spec, text| {
             let endpoints = parse_endpoints(text)?;
             spec.own.get_mut::<NetworkSpec>().endpoints.extend(endpoints);
@@ -150,7 +150,7 @@ pub static NETWORK: &[OptionDef] = &[
         "RANKS:TAGS",
         "this process",
         Workload,
-        "Engines of the group that drive the load, all at once; may be given several times, sorted and each once",
+        "Engines of the group that generate the load, all at the same time; may be repeated; sorted, without duplicates",
         |spec, text| {
             let mut masters = spec::of(spec).masters.clone();
             add_masters(&mut masters, text)?;
@@ -164,21 +164,21 @@ pub static NETWORK: &[OptionDef] = &[
         "HOST[:PORT],...",
         "none",
         Workload,
-        "Control addresses of engines whose endpoints are sent to, in place of a group",
+        "Control addresses of target engines, instead of a group",
         |spec, text| {
             let servers = words("servers", text)?;
             spec.own.get_mut::<NetworkSpec>().servers = servers;
             Ok(())
         }
     ),
-    masters::clients("Control addresses of engines that drive the load, all at once, in place of --master"),
+    masters::clients("Control addresses of engines that generate the load, instead of --master"),
     own!(
         "group",
         Some('g'),
         "NAME",
         "daos_server",
         Workload,
-        "Group of engines that --endpoint and --master are ranks of",
+        "Group that contains the engines of --endpoint and --master",
         group,
         |text| word("group", text)
     ),
@@ -186,9 +186,9 @@ pub static NETWORK: &[OptionDef] = &[
         "path",
         Some('p'),
         "DIR",
-        "$CRT_ATTACH_INFO_PATH, else /tmp",
+        "$CRT_ATTACH_INFO_PATH, otherwise /tmp",
         Workload,
-        "Directory of the group's attach info",
+        "Directory with the group's attach info",
         path,
         |text| path("path", text)
     ),
@@ -198,7 +198,7 @@ pub static NETWORK: &[OptionDef] = &[
         "all|matrix|pairs|ring|incast",
         "all",
         Workload,
-        "Which master sends to which endpoints: each to all; to those on other ranks; k to k; k to k + 1; all to the first",
+        "Which master sends to which endpoints: all: each to all; matrix: each to all on other ranks; pairs: k to k; ring: k to k + 1; incast: all to the first",
         traffic,
         |text| {
             let choices = [
@@ -217,7 +217,7 @@ pub static NETWORK: &[OptionDef] = &[
         "round-robin|random|pinned",
         "round-robin",
         Workload,
-        "Where a worker sends next: the next endpoint; one drawn with the seed; the one that the slot of the queue stays with",
+        "Next endpoint of a worker: in turn; random (from the seed); or the fixed endpoint of the queue slot",
         order,
         |text| {
             let choices = [
@@ -234,15 +234,15 @@ pub static NETWORK: &[OptionDef] = &[
         "partition|whole",
         "whole",
         Workload,
-        "Whether endpoints are dealt out to the workers (worker w of n has w, w + n, ...; with fewer endpoints, w modulo their number) or each worker sends to all"
+        "Whether endpoints are distributed over workers (worker w of n gets w, w + n, ...; with fewer endpoints, w modulo their number) or each worker sends to all"
     ),
     own!(
         "inflight",
         Some('i'),
         "N",
-        "16, rounded up to a whole number for each worker; with --saturate 1 for each",
+        "16, rounded up to a whole number per worker; with --saturate 1 per worker",
         Load,
-        "RPCs in flight of all workers of a master together",
+        "RPCs in flight, in total for all workers of a master",
         inflight,
         |text| count("inflight", text, 1, 1 << 20)
     ),
@@ -250,9 +250,9 @@ pub static NETWORK: &[OptionDef] = &[
         "inflight-per-endpoint",
         None,
         "N",
-        "not kept apart",
+        "not limited per endpoint",
         Load,
-        "RPCs that each worker has in flight with each of its endpoints, so that a slow one does not hold up the others",
+        "RPCs in flight from each worker to each of its endpoints, so that a slow endpoint does not delay the others",
         inflight_per_endpoint,
         |text| count("inflight-per-endpoint", text, 1, 65_536)
     ),
@@ -262,7 +262,7 @@ pub static NETWORK: &[OptionDef] = &[
         "N",
         "a worker's share of --inflight",
         Load,
-        "Queue depth: RPCs in flight for each worker"
+        "Queue depth: RPCs in flight per worker"
     ),
     own!(
         "connections",
@@ -280,18 +280,18 @@ pub static NETWORK: &[OptionDef] = &[
         "N",
         "the depth",
         Load,
-        "RPCs in flight on one connection at most",
+        "Maximum number of RPCs in flight per connection",
         pipeline,
         |text| count("pipeline", text, 1, 65_536)
     ),
-    as_shared!("time", None, "DURATION", "5s when no limit is given", Load, "End after this long"),
+    as_shared!("time", None, "DURATION", "5s if no limit is set", Load, "End after this long"),
     as_shared!(
         "count",
         None,
         "N",
         "no limit",
         Load,
-        "End after this many RPCs of all workers of a master together"
+        "End after this many RPCs, in total for all workers of a master"
     ),
     as_shared!(
         "bytes",
@@ -299,7 +299,7 @@ pub static NETWORK: &[OptionDef] = &[
         "SIZE",
         "no limit",
         Load,
-        "End after this many payload bytes of all workers of a master together, requests and replies"
+        "End after this many payload bytes (requests and replies), in total for all workers of a master"
     ),
     as_shared!(
         "rate",
@@ -307,7 +307,7 @@ pub static NETWORK: &[OptionDef] = &[
         "RATE",
         "closed loop",
         Load,
-        "Open loop: RPCs a second of all workers of a master together (300k); latency counts from the intended start"
+        "Open loop: RPCs per second, in total for all workers of a master (300k); latency counts from the intended start"
     ),
     option!(
         "ladder",
@@ -315,20 +315,20 @@ pub static NETWORK: &[OptionDef] = &[
         "WHAT=N,N,...",
         "none",
         Load,
-        "One phase a value of depth, threads or rate: depth=1,2,4,8",
+        "One phase per value of depth, threads or rate: depth=1,2,4,8",
         |spec, text| {
             spec.ladder = Some(ladder(text, None)?);
             Ok(())
         }
     ),
-    as_shared!("batch", None, "N", "all free slots", Load, "Most RPCs handed to the driver at once"),
+    as_shared!("batch", None, "N", "all free slots", Load, "Maximum number of RPCs per submission"),
     own!(
         "provider",
         None,
         "NAME",
-        "that of the engines",
+        "the provider of the engines",
         Engine,
-        "How endpoints are reached: tcp, ofi+tcp, ofi+shm, ofi+verbs, ... or null; see `strata net scan`",
+        "Provider: tcp, ofi+tcp, ofi+shm, ofi+verbs, ... or null; see `strata net scan`",
         provider,
         |text| word("provider", text)
     ),
@@ -336,7 +336,7 @@ pub static NETWORK: &[OptionDef] = &[
         "interface",
         None,
         "NAME",
-        "$OFI_INTERFACE, else one on the NUMA node of this process",
+        "$OFI_INTERFACE, otherwise one on the NUMA node of this process",
         Engine,
         "Network interface, such as eth0",
         interface,
@@ -346,9 +346,9 @@ pub static NETWORK: &[OptionDef] = &[
         "domain",
         None,
         "NAME",
-        "$OFI_DOMAIN, else that of the interface",
+        "$OFI_DOMAIN, otherwise the domain of the interface",
         Engine,
-        "The fabric's own name of the interface, such as mlx5_0",
+        "The fabric's name of the interface, such as mlx5_0",
         domain,
         |text| word("domain", text)
     ),
@@ -358,7 +358,7 @@ pub static NETWORK: &[OptionDef] = &[
         "spin|adaptive|block",
         "adaptive",
         Engine,
-        "How workers wait for replies: never asleep; asking for a while, then asleep; asleep",
+        "How workers wait for replies: spin: never sleep; adaptive: poll for a while, then sleep; block: sleep",
         poll,
         |text| poll("poll", text)
     ),
@@ -366,9 +366,9 @@ pub static NETWORK: &[OptionDef] = &[
         "engine-poll",
         None,
         "spin|adaptive|block",
-        "that of --poll",
+        "same as --poll",
         Engine,
-        "How engines that this run starts wait for messages",
+        "How engines started by this run wait for messages",
         engine_poll,
         |text| poll("engine-poll", text)
     ),
@@ -376,9 +376,9 @@ pub static NETWORK: &[OptionDef] = &[
         "engine-cores",
         None,
         "LIST",
-        "the last processor, and the others for workers; not pinned where there is one alone",
+        "the last CPU; the others are for workers; not pinned if there is only one CPU",
         Engine,
-        "Processors of the engine that loopback: starts: 0,2,4-7",
+        "CPUs of the engine that loopback: starts: 0,2,4-7",
         engine_cores,
         |text| parse_index_list("engine-cores", text, 65_536)
     ),
@@ -388,7 +388,7 @@ pub static NETWORK: &[OptionDef] = &[
         "DURATION",
         "30s",
         Engine,
-        "Longest wait for a connection and for one RPC; then it has failed",
+        "Timeout for a connection and for one RPC; the RPC then fails",
         timeout,
         |text| above_zero("timeout", text, "5s")
     ),
@@ -397,7 +397,7 @@ pub static NETWORK: &[OptionDef] = &[
         "no-sync",
         "off",
         Engine,
-        "Do not ask every endpoint for a sign of life before the first phase",
+        "Do not ping every endpoint before the first phase",
         no_sync
     ),
     own!(
@@ -414,9 +414,9 @@ pub static NETWORK: &[OptionDef] = &[
         "send-buffer",
         None,
         "SIZE",
-        "the kernel's own sizing",
+        "sized by the kernel",
         Engine,
-        "tcp: buffer of a socket for sending (SO_SNDBUF)",
+        "tcp: send buffer of a socket (SO_SNDBUF)",
         send_buffer,
         |text| socket_buffer("send-buffer", text)
     ),
@@ -424,9 +424,9 @@ pub static NETWORK: &[OptionDef] = &[
         "receive-buffer",
         None,
         "SIZE",
-        "the kernel's own sizing",
+        "sized by the kernel",
         Engine,
-        "tcp: buffer of a socket for receiving (SO_RCVBUF)",
+        "tcp: receive buffer of a socket (SO_RCVBUF)",
         receive_buffer,
         |text| socket_buffer("receive-buffer", text)
     ),
@@ -436,7 +436,7 @@ pub static NETWORK: &[OptionDef] = &[
         "on|off",
         "on",
         Engine,
-        "tcp: small messages leave at once (TCP_NODELAY)",
+        "tcp: send small messages at once (TCP_NODELAY)",
         no_delay,
         |text| choice("no-delay", text, &[("on", true), ("off", false)])
     ),
@@ -444,7 +444,7 @@ pub static NETWORK: &[OptionDef] = &[
         "zero-copy",
         None,
         "auto|on|off",
-        "auto: where it pays, which is not on loopback",
+        "auto: where it helps, which excludes loopback",
         Engine,
         "tcp: send bulk without copying it (MSG_ZEROCOPY)",
         zero_copy,
@@ -456,7 +456,7 @@ pub static NETWORK: &[OptionDef] = &[
         "NAME",
         "any",
         Engine,
-        "tcp: device that sockets are bound to (SO_BINDTODEVICE)",
+        "tcp: device to bind sockets to (SO_BINDTODEVICE)",
         bind_device,
         |text| word("bind-device", text)
     ),
@@ -466,7 +466,7 @@ pub static NETWORK: &[OptionDef] = &[
         "ADDRESS",
         "any",
         Engine,
-        "tcp: address that sockets are bound to",
+        "tcp: address to bind sockets to",
         bind_address,
         |text| ip_address("bind-address", text)
     ),
@@ -476,17 +476,17 @@ pub static NETWORK: &[OptionDef] = &[
         "",
         "off",
         Data,
-        "Make every payload from the seed and the number of its RPC, and check it where it arrives, on both sides"
+        "Generate every payload from the seed and its RPC number, and check it on arrival, on both sides"
     ),
-    masters::token_file("File with the secret that engines beyond loopback demand"),
-    masters::tls("TLS for control on loopback too"),
+    masters::token_file("File with the secret that engines require beyond loopback"),
+    masters::tls("Use TLS for control on loopback too"),
     as_shared!(
         "on-error",
         None,
         "stop|continue",
-        "continue: the other endpoints go on",
+        "continue: the other endpoints continue",
         Run,
-        "After a failed RPC: end the phase, or count it and go on"
+        "After a failed RPC: end the phase, or count the failure and continue"
     ),
     as_shared!("name", None, "NAME", "the message sizes", Run, "Name of the phase in tables and the record"),
 ];

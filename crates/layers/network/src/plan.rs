@@ -17,12 +17,12 @@ use workload::spec::Share;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadKind {
-    /// Nothing is carried.
+    /// No payload.
     #[default]
     Empty,
     /// Inline, in the message (an I/O vector).
     Iov,
-    /// Apart from the message, to or from registered memory: RMA where the fabric has it, a stream of its own on sockets.
+    /// Separate from the message, to or from registered memory: RMA on a fabric, a separate stream on sockets.
     Bulk,
 }
 
@@ -63,33 +63,33 @@ impl std::fmt::Display for Payload {
     }
 }
 
-/// Which endpoints a master sends to, when masters are engines themselves.
+/// Which endpoints a master sends to, if the masters are engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Traffic {
-    /// Every master to every endpoint, itself included where it is one.
+    /// Every master to every endpoint, including itself.
     #[default]
     All,
     /// Every master to every endpoint on another rank: the full matrix of links.
     Matrix,
-    /// Master k to endpoint k alone.
+    /// Master k only to endpoint k.
     Pairs,
     /// Master k to endpoint k + 1, the last to the first.
     Ring,
-    /// Every master to the first endpoint alone.
+    /// Every master only to the first endpoint.
     Incast,
 }
 
-/// In which order a worker turns to its endpoints.
+/// In which order a worker sends to its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointOrder {
     /// One after the other.
     #[default]
     RoundRobin,
-    /// Drawn, with the seed of the run.
+    /// Random, from the seed of the run.
     Random,
-    /// Each slot of the queue stays with one endpoint, so that a slow one does not hold up the others.
+    /// Each slot of the queue always uses the same endpoint, so that a slow endpoint does not delay the others.
     Pinned,
 }
 
@@ -102,17 +102,17 @@ pub struct NetworkPlan {
     pub engine: String,
     /// How endpoints are reached: `tcp`, `ofi+tcp`, `ofi+shm`, `ofi+verbs`, `null`.
     pub provider: String,
-    /// Group of the endpoints, where they were looked up by it.
+    /// Group of the endpoints, if it was used to find them.
     pub group: Option<String>,
-    /// Where RPCs go.
+    /// Endpoints of the RPCs.
     pub endpoints: Vec<EndpointPlan>,
-    /// Who drives; this process when empty.
+    /// Engines that generate the load; empty: this process.
     pub masters: Vec<MasterPlan>,
-    /// Which master sends where.
+    /// Which master sends to which endpoints.
     pub traffic: Traffic,
     /// In which order endpoints get their RPCs.
     pub order: EndpointOrder,
-    /// Whether each worker has endpoints of its own or uses all of them.
+    /// Whether each worker has separate endpoints or uses all of them.
     pub share: Share,
     /// Payload of a request.
     pub request: Payload,
@@ -120,24 +120,24 @@ pub struct NetworkPlan {
     pub reply: Payload,
     /// Connections from each worker to each of its endpoints.
     pub connections: u32,
-    /// RPCs in flight on one connection at most.
+    /// Maximum number of RPCs in flight per connection.
     pub pipeline: u32,
-    /// Low address byte of the buffers, where it was given.
+    /// Low address byte of the buffers, if set.
     pub align: Option<u8>,
     /// Payloads are checked on both sides.
     pub verify: bool,
-    /// Memory that payloads lie in.
+    /// Memory of the payloads.
     #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
     pub memory: gpu::MemoryPlan,
     /// How workers wait for replies.
     pub poll: Poll,
-    /// Longest wait for one RPC, in nanoseconds.
+    /// Timeout of one RPC, in nanoseconds.
     pub timeout_ns: u64,
     /// Sockets.
     pub socket: SocketPlan,
-    /// The interface that the load goes through, where it could be told.
+    /// The interface that the load uses, if known.
     pub interface: Option<InterfacePlan>,
-    /// How the load is put on. `depth` is RPCs in flight for each worker.
+    /// Load: threads, depth, rate and limits. `depth` is the number of RPCs in flight per worker.
     pub load: LoadPlan,
 }
 

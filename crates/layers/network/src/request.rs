@@ -81,17 +81,21 @@ impl OpenRequest {
     pub(crate) fn check(&self, depth_max: u32) -> Result<(), Error> {
         let refuse = |message: String, remedy: String| Err(Error::usage("open", message).remedy(remedy));
         if self.depth == 0 || self.depth > depth_max {
-            return refuse(format!("there is no depth {}", self.depth), format!("use 1 to {depth_max}"));
+            return refuse(
+                format!("a depth of {} is not possible", self.depth),
+                format!("use 1 to {depth_max}"),
+            );
         }
         if self.connections == 0 || self.pipeline == 0 {
-            let message = "an endpoint needs a connection, and a connection room for an RPC".to_owned();
+            let message =
+                "an endpoint needs at least one connection, and a connection at least one RPC".to_owned();
             return refuse(message, "use 1 or more connections and a pipeline of 1 or more".to_owned());
         }
         if self.endpoints.is_empty() {
-            return refuse("no endpoint is named".to_owned(), "name one, such as 0:2".to_owned());
+            return refuse("no endpoint is specified".to_owned(), "specify one, such as 0:2".to_owned());
         }
         if self.timeout_ns == 0 {
-            return refuse("a time-out of nothing".to_owned(), "use 1 ms or more".to_owned());
+            return refuse("the time-out must not be 0".to_owned(), "use 1 ms or more".to_owned());
         }
         let request_end = self.layout.request_offset_bytes as u64 + self.request.size_bytes;
         let reply_end = self.layout.reply_offset_bytes as u64 + self.reply.size_bytes;
@@ -99,7 +103,7 @@ impl OpenRequest {
         if request_end.max(reply_end) > room || self.arena.slots() < self.depth {
             return refuse(
                 format!("the buffers are too small: {room} bytes for {}", request_end.max(reply_end)),
-                "make them with SlotLayout, one a slot".to_owned(),
+                "allocate them with SlotLayout, one per slot".to_owned(),
             );
         }
         Ok(())

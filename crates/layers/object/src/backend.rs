@@ -227,8 +227,8 @@ pub fn driver_of(target: &str) -> Result<&'static Registration, Error> {
     let scheme = target.split(':').next().unwrap_or_default();
     DRIVERS.iter().find(|entry| entry.name == scheme && target.contains(':')).ok_or_else(|| {
         let forms: Vec<_> = DRIVERS.iter().map(|entry| entry.target).collect();
-        Error::usage("object", format!("{target:?} is no target of the object layer"))
-            .remedy(format!("accepted are {}", forms.join(", ")))
+        Error::usage("object", format!("{target:?} is not a target of the object layer"))
+            .remedy(format!("accepted: {}", forms.join(", ")))
     })
 }
 

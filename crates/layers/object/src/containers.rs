@@ -66,9 +66,9 @@ pub(crate) fn parts_to_prepare(plan: &ObjectPlan, threads_max: u32) -> Vec<u32> 
 
 /// Refuses a store in which this host does not see the container that another host of the run has made, or was to find.
 pub(crate) fn unseen(operation: &'static str, label: &str) -> Error {
-    Error::usage(operation, "the first host of the run has this container, and this host does not see it")
+    Error::usage(operation, "the first host of the run sees this container, but this host does not")
         .with("container", label)
-        .remedy("give a store that all hosts reach, or --host-targets own where each has its own")
+        .remedy("use a store that all hosts reach, or --host-targets own if each host has its own store")
 }
 
 /// Has a store enter the claim of the run to the objects of a load.
@@ -220,18 +220,18 @@ impl Containers {
                         count += 1;
                         removing(count);
                     }
-                    Fate::InUse => left.push(format!("container {label}: others have it open; it stays")),
+                    Fate::InUse => left.push(format!("container {label}: kept, because other processes have it open")),
                     Fate::Cleared(objects, why) => {
                         count += objects;
                         removing(count);
-                        left.extend(why.map(|why| format!("container {label}: this run made it; {why}; it stays")));
+                        left.extend(why.map(|why| format!("container {label}: created by this run; {why}; kept")));
                     }
                 },
                 // What was stored in it went with it.
                 (Some(_), Some(_)) if was_there => {}
-                (Some(_), Some(_)) => left.push(format!("container {label}: another was made under this label; it stays")),
+                (Some(_), Some(_)) => left.push(format!("container {label}: kept, because it was recreated under this label by another process")),
                 (Some(_), None) => left.push(format!(
-                    "container {label}: this run asked for it, and the answer was lost; it stays, in case others made it"
+                    "container {label}: kept, because the answer to this run's create request was lost and another process may have created it"
                 )),
             }
             self.made.lock().pop();
@@ -253,13 +253,13 @@ impl Containers {
         let mut lines = Vec::new();
         for Container { label, id, .. } in all.iter().rev() {
             lines.push(match (id_of(label)?, id) {
-                (None, _) => format!("container {label}: it is not there any more"),
+                (None, _) => format!("container {label}: no longer exists"),
                 (Some(now), Some(id)) if now == *id => told(label, &ending(label)?),
                 (Some(_), Some(_)) => {
-                    format!("container {label}: another was made under this label; it stays")
+                    format!("container {label}: kept, because it was recreated under this label by another process")
                 }
                 (Some(_), None) => {
-                    format!("container {label}: whether the run made it is not known; it stays")
+                    format!("container {label}: kept, because it is unknown whether the run created it")
                 }
             });
         }
@@ -270,14 +270,14 @@ impl Containers {
 /// Fate that a container would have, in words.
 pub(crate) fn told(label: &str, ending: &Ending) -> String {
     match ending {
-        Ending::Destroyed => format!("container {label} with all that is in it"),
+        Ending::Destroyed => format!("container {label} and all its contents"),
         Ending::Cleared { objects, why: Some(why) } => {
-            format!("{objects} objects of the run in container {label}, which stays: {why}")
+            format!("{objects} objects of the run in container {label}, which is kept: {why}")
         }
         Ending::Cleared { objects, why: None } => {
-            format!("{objects} objects of the run in container {label}, which stays")
+            format!("{objects} objects of the run in container {label}, which is kept")
         }
-        Ending::Nothing => format!("container {label}: nothing of the run is in it any more"),
+        Ending::Nothing => format!("container {label}: contains nothing of the run any more"),
     }
 }
 
@@ -309,7 +309,11 @@ mod tests {
         });
         let left = left.expect("cleaned").join("; ");
         assert_eq!(destroyed, ["d", "a"]);
-        for what in ["container d: others", "container b: another", "container unknown: this run asked"] {
+        for what in [
+            "container d: kept",
+            "container b: kept, because it was recreated",
+            "container unknown: kept, because the answer",
+        ] {
             assert!(left.contains(what), "{left}");
         }
         assert!(all.look(id_of, |_| Ok(Ending::Destroyed)).expect("looked").is_empty());

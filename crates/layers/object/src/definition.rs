@@ -14,7 +14,7 @@ const HELP: Help = Help {
     options: &["op", "value-size", "dkeys", "depth", "threads", "time", "s3-endpoint", "json"],
     examples: &[
         Example::new(
-            "an embedded store in memory: what the software costs",
+            "an embedded store in memory: measures software cost",
             "object --op put,get --dkeys 100000 --value-size 4k",
         ),
         Example::new(
@@ -22,7 +22,7 @@ const HELP: Help = Help {
             "object s3://bucket --s3-endpoint https://s3.example --op put,get,remove --value-size 1m --depth 64",
         ),
         Example::new(
-            "a pool of Ceph",
+            "a Ceph pool",
             "object rados://bench --op put,get --value-size 4m --depth 16 --time 30s",
         ),
     ],
@@ -42,7 +42,7 @@ static DEFINITION: LayerDef = LayerDef {
     set_size: |spec, size| ObjectSpec::of_mut(spec).value_size = Some(size),
     ..LayerDef::new(
         "object",
-        "Measure an object store; without a target, an embedded one of this run in memory",
+        "Measure an object store; without a target, a temporary embedded store in memory",
         PlanKind::of::<ObjectPlan>("Objects."),
     )
 };

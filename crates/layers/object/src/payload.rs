@@ -198,14 +198,11 @@ impl Payload {
         at_least: Option<u64>,
     ) -> Result<(), Fault> {
         let found = if (value.len() as u64) < value_bytes {
-            Err(("short", value.len(), format!("{} of {value_bytes} bytes are there", value.len())))
+            Err(("short", value.len(), format!("only {} of {value_bytes} bytes exist", value.len())))
         } else {
             self.check_whole(&value[..value_bytes as usize], record, at_least)
         };
-        found.map_err(|(cause, at, what)| Fault {
-            cause,
-            detail: format!("from byte {at} on: {cause}: {what}"),
-        })
+        found.map_err(|(cause, at, what)| Fault { cause, detail: format!("from byte {at}: {cause}: {what}") })
     }
 
     fn check_whole(&mut self, value: &[u8], record: u64, at_least: Option<u64>) -> Result<(), Found> {
@@ -229,15 +226,14 @@ impl Payload {
             if head.is_none() {
                 check_age(stamp.sequence, at_least).map_err(|what| ("stale", at, what))?;
                 if self.is_past && stamp.run == self.run {
-                    let what =
-                        format!("write {:#x} of this run, which began after the snapshot", stamp.sequence);
+                    let what = format!("write {:#x} of this run, issued after the snapshot", stamp.sequence);
                     return Err(("newer", at, what));
                 }
                 if stamp.run == self.run
                     && self.replaced.binary_search(&(stamp.sequence & SERIES_MASK)).is_ok()
                 {
                     let what = format!(
-                        "write {:#x} is of a phase after which another wrote all values",
+                        "write {:#x} belongs to a phase whose values a later phase overwrote",
                         stamp.sequence
                     );
                     return Err(("stale", at, what));
@@ -266,11 +262,11 @@ impl Payload {
             return Err(("misplaced", format!("belongs to record {}, block {}", stamp.record, stamp.block)));
         }
         if stamp.value_bytes != expected.value_bytes {
-            return Err(("other_size", format!("a part of a value of {} bytes", stamp.value_bytes)));
+            return Err(("other_size", format!("part of a {}-byte value", stamp.value_bytes)));
         }
         if stamp.sequence != expected.sequence {
             let (head, tail) = (expected.sequence, stamp.sequence);
-            return Err(("torn", format!("write {head:#x} before, write {tail:#x} from there on")));
+            return Err(("torn", format!("write {head:#x} before this byte, write {tail:#x} from here")));
         }
         Ok(())
     }
@@ -294,7 +290,7 @@ impl Payload {
             return Err((
                 "torn",
                 at,
-                format!("write {:#x} before, never written from there on", stamp.sequence),
+                format!("write {:#x} before this byte, unwritten from here", stamp.sequence),
             ));
         }
         let next = Stamp::decode(after).map(|next| next.sequence);
@@ -303,7 +299,8 @@ impl Payload {
             fill_block(&self.read.1, &Stamp { sequence, ..*stamp }, expected);
             // Bytes of two writes may agree by chance where one goes over into the other.
             if block[at..] == expected[at..] {
-                let what = format!("write {:#x} before, write {sequence:#x} from there on", stamp.sequence);
+                let what =
+                    format!("write {:#x} before this byte, write {sequence:#x} from here", stamp.sequence);
                 return Err(("torn", at, what));
             }
         }
@@ -323,9 +320,11 @@ fn fill_block(stream: &Stream, stamp: &Stamp, block: &mut [u8]) {
 fn no_stamp(value: &[u8], at: usize, head: Option<Stamp>) -> Found {
     let is_zero = value[at..value.len().min(at + BLOCK_BYTES)].iter().all(|&byte| byte == 0);
     match head {
-        _ if !is_zero => ("corrupt", at, "the bytes are no value of a record".to_owned()),
+        _ if !is_zero => ("corrupt", at, "the bytes are not a value of any record".to_owned()),
         None => ("unwritten", at, "all zero".to_owned()),
-        Some(head) => ("torn", at, format!("write {:#x} before, never written from there on", head.sequence)),
+        Some(head) => {
+            ("torn", at, format!("write {:#x} before this byte, unwritten from here", head.sequence))
+        }
     }
 }
 
@@ -345,7 +344,7 @@ pub(crate) const SERIES_MASK: u64 = !0 << 40;
 fn check_age(found: u64, at_least: Option<u64>) -> Result<(), String> {
     match at_least {
         Some(expected) if found & SERIES_MASK != expected & SERIES_MASK || found < expected => {
-            Err(format!("write {found:#x}, and write {expected:#x} was acknowledged"))
+            Err(format!("found write {found:#x}, but write {expected:#x} was acknowledged"))
         }
         _ => Ok(()),
     }

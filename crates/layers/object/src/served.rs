@@ -66,15 +66,13 @@ impl ServedPool {
             check_sizes(spec, &pool)?;
             let targets = pool.targets().len() as u32;
             if let Some(asked) = spec.targets.filter(|asked| *asked != targets) {
-                return Err(Error::usage("engine", "the pool has another number of targets")
+                return Err(Error::usage("engine", "the existing pool has a different number of targets")
                     .with("targets", asked)
                     .with("pool_targets", targets)
                     .remedy("leave out --targets"));
             }
             if spec.threshold.is_some() {
-                log(
-                    "the pool is there already: its threshold stays as it was made, whatever --threshold says",
-                );
+                log("the pool already exists: it keeps its threshold, and --threshold is ignored");
             }
             pool
         } else {
@@ -122,7 +120,7 @@ impl Served for ServedPool {
     fn exposure(&self) -> Option<String> {
         let directory = self.directory.display();
         Pool::is_readable_by_others(&self.directory).then(|| {
-            format!("other users of this machine may read the pool's files, whatever the token: chmod -R go= {directory}")
+            format!("other users of this machine can read the pool's files, even without the token: chmod -R go= {directory}")
         })
     }
 
@@ -135,7 +133,7 @@ impl Served for ServedPool {
             Error::new(
                 driver::ErrorKind::Run,
                 "engine",
-                "the pool is still in use: its log is read at the next start",
+                "the pool is still in use: its log will be replayed at the next start",
             )
             .with("dir", self.directory.display())
         })?;
@@ -163,11 +161,11 @@ fn check_sizes(spec: &EngineSpec, pool: &Pool) -> Result<(), Error> {
         if asked_bytes > has_bytes.saturating_add(has_bytes / SEGMENTS_MIN) {
             return Err(Error::usage(
                 "engine",
-                format!("{name} is for a pool that is made, and this one is smaller"),
+                format!("{name} applies when a pool is created, and the existing pool is smaller"),
             )
             .with("asked", ByteSize(asked_bytes))
             .with("has", ByteSize(has_bytes))
-            .remedy(format!("leave out {name}, or give another --dir")));
+            .remedy(format!("leave out {name}, or use another --dir")));
         }
     }
     Ok(())
@@ -181,7 +179,9 @@ fn refuse_without(spec: &EngineSpec) -> Result<(), Error> {
     ];
     match sizes(spec).iter().chain(&rest).find(|(_, is_given)| *is_given) {
         None => Ok(()),
-        Some((name, _)) => Err(Error::usage("engine", format!("{name} is for an engine that serves a pool"))
-            .remedy("give --dir DIR or --pool LABEL too")),
+        Some((name, _)) => {
+            Err(Error::usage("engine", format!("{name} requires an engine that serves a pool"))
+                .remedy("add --dir DIR or --pool LABEL"))
+        }
     }
 }

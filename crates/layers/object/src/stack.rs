@@ -101,7 +101,7 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
         called: CALLED.to_owned(),
         kind: if is_of_drive { StackKind::Software } else { StackKind::Carrier },
         stands_on: is_of_drive.then(|| StackCarrier::new("media", load.name)).into_iter().collect(),
-        faster_by: is_of_drive.then_some("one sync shared by the updates in flight"),
+        faster_by: is_of_drive.then_some("one sync shared by all updates in flight"),
         window_share: 0.6,
         ..StackRowSpec::new(IN_PROCESS, load.name, planned())
     }
@@ -294,6 +294,5 @@ fn start(directory: &Path) -> Result<LocalEngine, Error> {
     if engine.uri().starts_with("tcp://") {
         return Ok(engine);
     }
-    Err(Error::new(ErrorKind::Run, "stack", "the engine serves at no address of tcp")
-        .with("uri", engine.uri()))
+    Err(Error::new(ErrorKind::Run, "stack", "the engine has no TCP address").with("uri", engine.uri()))
 }

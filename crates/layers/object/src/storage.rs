@@ -169,7 +169,7 @@ impl ObjectStorage {
             let phase = ObjectPhase::Sequence(ObjectSpec::of(spec).sequence.clone());
             let planned: Phase = plan::one(spec, &phase, &store, spec.seed.unwrap_or(0))?;
             let own = planned.plan.of::<ObjectPlan>().cloned().map(Arc::new);
-            own.ok_or_else(|| Error::new(ErrorKind::Run, "plan", "a set was planned for another layer"))
+            own.ok_or_else(|| Error::new(ErrorKind::Run, "plan", "a phase was planned for another layer"))
         };
         let plans = specs.iter().map(planned).collect::<Result<_, Error>>()?;
         Ok(Self { stores, store, plans, needs: needs.clone(), operations: known })

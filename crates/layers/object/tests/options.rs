@@ -238,7 +238,7 @@ fn secrets_are_no_options_and_are_shown_to_nobody() {
 
 #[test]
 fn slips_are_answered_with_the_nearest() {
-    assert_eq!(refusal("op", "fech"), "\"fech\" is not an operation of op: use fetch (the nearest there is)");
+    assert_eq!(refusal("op", "fech"), "\"fech\" is not an operation of op: use fetch (the closest match)");
     assert!(refusal("op", "something").contains("use one of update, fetch, punch"));
     assert_eq!(
         refusal("mix", "get=70,put=20"),
@@ -247,7 +247,7 @@ fn slips_are_answered_with_the_nearest() {
     assert_eq!(
         refusal("dkey-prefix", &"x".repeat(28)),
         format!(
-            "\"{}\" is not a value of dkey-prefix: use at most 27 bytes: with its number a key has 47 at most",
+            "\"{}\" is not a value of dkey-prefix: use at most 27 bytes: a key including its number has at most 47",
             "x".repeat(28)
         )
     );

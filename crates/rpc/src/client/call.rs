@@ -89,7 +89,7 @@ impl Caller {
             || reply.bulk_bytes > 0
             || reply.status > 0
         {
-            return Err(malformed("the reply is another one's"));
+            return Err(malformed("the reply belongs to another request"));
         }
         let mut body = vec![0; reply.inline_bytes as usize];
         self.stream.read_exact(&mut body)?;

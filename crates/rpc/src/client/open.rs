@@ -22,7 +22,7 @@ use crate::{EndpointPlan, handshake, socket};
 
 pub(super) fn open(request: &ChannelRequest) -> Result<(Channel, Vec<String>), Error> {
     let poller =
-        Poller::new().map_err(|error| Error::system("open", "cannot make a descriptor for events", error))?;
+        Poller::new().map_err(|error| Error::system("open", "cannot create an event descriptor", error))?;
     let mut notes = Vec::new();
     let mut first_error = None;
     let (mut connections, mut endpoints) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ fn connect(
 ) -> Result<Connection, Error> {
     let streams = streams(request, place, &request.interrupt)?;
     Connection::new(index, endpoint, place.plan.tag, streams, poller)
-        .map_err(|error| Error::system("connect", "the kernel does not watch the connection", error))
+        .map_err(|error| Error::system("connect", "the kernel cannot watch the connection", error))
 }
 
 /// Opens the streams of one connection.
@@ -147,8 +147,8 @@ fn zero_copy(
         // A transfer may take several calls, and the kernel may take its time: what exceeds this is copied.
         Ok(()) => Ok(Some(ZeroCopy::new(least_bytes, 16 * room))),
         Err(_) if request.socket.zero_copy == Feature::Auto => Ok(None),
-        Err(error) => Err(Error::system("connect", "the kernel has no MSG_ZEROCOPY", error)
+        Err(error) => Err(Error::system("connect", "the kernel does not support MSG_ZEROCOPY", error)
             .with("endpoint", &plan.label)
-            .remedy("leave zero-copy to auto or off")),
+            .remedy("set zero-copy to auto or off")),
     }
 }

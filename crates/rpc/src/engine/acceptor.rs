@@ -67,7 +67,7 @@ impl AcceptorState {
     /// Descriptor that wakes the acceptor.
     pub(super) fn bell() -> Result<OwnedFd, Error> {
         eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| Error::system("engine", "cannot make a descriptor", error))
+            .map_err(|error| Error::system("engine", "cannot create a descriptor", error))
     }
 
     /// Wakes the acceptor and every service thread.
@@ -162,7 +162,7 @@ impl Acceptor {
             }
         }
         for pending in &self.pending {
-            pending.refuse(RefusalCode::Stopping, "the engine stops");
+            pending.refuse(RefusalCode::Stopping, "the engine is stopping");
         }
     }
 
@@ -245,7 +245,7 @@ impl Acceptor {
 
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         if let Err(error) = socket::apply(&stream, &self.state.socket) {
-            self.state.say(peer, &format!("closed: its socket takes no options: {error}"));
+            self.state.say(peer, &format!("closed: its socket options cannot be set: {error}"));
             return;
         }
         if self.pending.len() >= PENDING_MAX {

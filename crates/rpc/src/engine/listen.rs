@@ -63,19 +63,19 @@ fn open(address: SocketAddr, plan: &SocketPlan) -> io::Result<TcpListener> {
 fn explain(address: SocketAddr, plan: &SocketPlan, source: io::Error) -> Error {
     let (message, remedy) = match source.raw_os_error() {
         Some(libc::EADDRINUSE) => {
-            ("somebody else listens at this address", "give another port, or port 0 for a free one")
+            ("another process listens on this address", "use another port, or port 0 for a free one")
         }
         Some(libc::EADDRNOTAVAIL) => {
             ("this host has no such address", "strata net scan shows the addresses of this host")
         }
-        Some(libc::EACCES) => ("this port is reserved", "give a port of 1024 or more"),
+        Some(libc::EACCES) => ("this port is reserved", "use a port of 1024 or more"),
         Some(libc::ENODEV) => {
             ("this host has no such device", "strata net scan shows the devices of this host")
         }
         Some(libc::EPERM) => {
             ("sockets may not be bound to a device", "leave the device out, or allow CAP_NET_RAW")
         }
-        _ => ("cannot listen", "give another address"),
+        _ => ("cannot listen", "use another address"),
     };
     let mut error = Error::system("engine", message, source).with("address", address);
     if let Some(device) = &plan.device {
@@ -107,7 +107,7 @@ mod tests {
         let first = listen(&[address("127.0.0.1:0")], &plan).expect("a port");
         let taken = listen(&[first[0].1], &plan).expect_err("taken").to_string();
         assert!(
-            taken.contains("somebody else listens") && taken.contains(&first[0].1.to_string()),
+            taken.contains("another process listens") && taken.contains(&first[0].1.to_string()),
             "{taken}"
         );
         let foreign = listen(&[address("192.0.2.1:0")], &plan).expect_err("not here").to_string();

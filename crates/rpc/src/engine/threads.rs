@@ -218,7 +218,7 @@ fn await_ready(
             )
             .with("tag", tag)
             .with("provider", &request.provider)
-            .remedy("the lines before say why"));
+            .remedy("see the previous lines for the reason"));
         }
         if endpoints.iter().all(is_open) {
             return Ok(());
@@ -247,11 +247,11 @@ fn check_cores(cores: &[u32]) -> Result<(), Error> {
         return Ok(());
     }
     let allowed = topology::current_affinity()
-        .map_err(|error| Error::system("engine", "cannot ask for the processors of this process", error))?;
+        .map_err(|error| Error::system("engine", "cannot query the CPUs of this process", error))?;
     let Some(core) = cores.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
     let all: Vec<_> = allowed.iter().map(u32::to_string).collect();
-    Err(Error::usage("engine", format!("processor {core} is none that this process may use"))
-        .remedy(format!("accepted are {}", all.join(", "))))
+    Err(Error::usage("engine", format!("this process may not use CPU {core}"))
+        .remedy(format!("accepted: {}", all.join(", "))))
 }
 
 fn pin(core: u32) -> Result<(), Error> {

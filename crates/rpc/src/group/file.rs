@@ -55,18 +55,18 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Error> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Error::usage("group", "the attach info is too large")
             .with("path", path.display())
-            .remedy(format!("{FILE_BYTES_MAX} bytes are accepted")));
+            .remedy(format!("at most {FILE_BYTES_MAX} bytes are accepted")));
     }
     let text = String::from_utf8(bytes);
     text.map(Some)
-        .map_err(|_| Error::usage("group", "the attach info is no text").with("path", path.display()))
+        .map_err(|_| Error::usage("group", "the attach info is not text").with("path", path.display()))
 }
 
 /// Whose files are believed: one's own, root's, and in a directory that not everybody may write to, those of the directory's owner.
 fn check_owner(path: &Path, file: &File) -> Result<(), Error> {
-    let facts = file.metadata().map_err(|error| failed(path, "cannot look at the attach info", error))?;
+    let facts = file.metadata().map_err(|error| failed(path, "cannot examine the attach info", error))?;
     if !facts.is_file() {
-        return Err(untrusted(path, "it is no regular file"));
+        return Err(untrusted(path, "it is not a regular file"));
     }
     let own = rustix::process::geteuid().as_raw();
     if facts.uid() == own || facts.uid() == 0 {
@@ -137,11 +137,11 @@ impl Lock {
             if Instant::now() >= end {
                 return Err(Error::system(
                     "group",
-                    "others hold the lock of the attach info",
+                    "another process holds the lock of the attach info",
                     Errno::TIMEDOUT,
                 )
                 .with("path", path.display())
-                .remedy("end the process that holds it"));
+                .remedy("stop the process that holds it"));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
@@ -159,7 +159,7 @@ impl Lock {
             }
             Err(Errno::LOOP) => Err(untrusted(path, "it is a symbolic link")),
             Err(errno) => Err(failed(path, "cannot open the lock of the attach info", errno)
-                .remedy("give a directory that you may write to with --path")),
+                .remedy("use a writable directory with --path")),
         }
     }
 
@@ -179,9 +179,9 @@ fn is_at(path: &Path, file: &File) -> bool {
 }
 
 fn untrusted(path: &Path, what: &str) -> Error {
-    Error::new(driver::ErrorKind::Unsafe, "group", format!("the attach info is not to be trusted: {what}"))
+    Error::new(driver::ErrorKind::Unsafe, "group", format!("the attach info cannot be trusted: {what}"))
         .with("path", path.display())
-        .remedy("remove it, or give another directory with --path")
+        .remedy("remove it, or use another directory with --path")
 }
 
 fn failed(path: &Path, message: &str, source: impl Into<std::io::Error>) -> Error {

@@ -72,7 +72,7 @@ fn check_dead(path: &Path, group: &str, rank: u32, other: &Rank) -> Result<(), E
     if let Some(pid) = other.pid {
         error = error.with("pid", pid);
     }
-    Err(error.remedy("give another --rank or another --group, or end that engine"))
+    Err(error.remedy("use another --rank or another --group, or stop that engine"))
 }
 
 impl Publication {

@@ -17,7 +17,7 @@ pub struct GroupFile {
     pub ranks: BTreeMap<u32, Rank>,
 }
 
-const ACCEPTED: &str = "accepted are name GROUP, size N, all, self, and RANK URI [key=value ...] with a URI such as tcp://HOST:PORT";
+const ACCEPTED: &str = "accepted: name GROUP, size N, all, self, and RANK URI [key=value ...] with a URI such as tcp://HOST:PORT";
 
 /// Reads a file, ours or CaRT's. Blank lines and lines that begin with `#` are passed over; keys that are not known are kept.
 ///
@@ -40,14 +40,14 @@ pub fn parse(text: &str) -> Result<GroupFile, Error> {
             }
             "size" => {
                 let size = words.next().and_then(number_of);
-                size.ok_or_else(|| malformed("the size is no number"))?;
+                size.ok_or_else(|| malformed("the size is not a number"))?;
             }
             _ => {
                 let rank = number_of(first).filter(|&rank| rank != u32::MAX);
-                let rank = rank.ok_or_else(|| malformed(&format!("{:?} is no rank", short(first))))?;
+                let rank = rank.ok_or_else(|| malformed(&format!("{:?} is not a rank", short(first))))?;
                 let entry = parse_rank(words).map_err(|what| malformed(&what))?;
                 if let Some(before) = places.insert(rank, number) {
-                    return Err(malformed(&format!("rank {rank} stands in line {before} already")));
+                    return Err(malformed(&format!("rank {rank} is already in line {before}")));
                 }
                 file.ranks.insert(rank, entry);
             }
@@ -59,16 +59,16 @@ pub fn parse(text: &str) -> Result<GroupFile, Error> {
 fn parse_rank<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Rank, String> {
     let uri = words.next().ok_or("the URI is missing")?;
     if uri.chars().any(char::is_control) || Address::parse(uri).is_err() {
-        return Err(format!("{:?} is no URI of an engine", short(uri)));
+        return Err(format!("{:?} is not a URI of an engine", short(uri)));
     }
     let mut entry = Rank { uri: uri.to_owned(), ..Rank::default() };
     for word in words {
         let (key, value) = word
             .split_once('=')
             .filter(|(key, _)| !key.is_empty() && !word.chars().any(char::is_control))
-            .ok_or_else(|| format!("{:?} is no key=value", short(word)))?;
+            .ok_or_else(|| format!("{:?} is not key=value", short(word)))?;
         let number =
-            || number_of(value).map(Some).ok_or_else(|| format!("{key} is no number: {:?}", short(value)));
+            || number_of(value).map(Some).ok_or_else(|| format!("{key} is not a number: {:?}", short(value)));
         match key {
             "control" => entry.control = Some(value.to_owned()),
             "provider" => entry.provider = Some(value.to_owned()),
@@ -165,21 +165,21 @@ mod tests {
     fn a_malformed_line_is_named() {
         let cases = [
             ("name", "line 1 of the attach info: the name is missing"),
-            ("name g\nsize x", "line 2 of the attach info: the size is no number"),
+            ("name g\nsize x", "line 2 of the attach info: the size is not a number"),
             ("0", "the URI is missing"),
-            ("name g\n\n-1 tcp://a:1", "line 3 of the attach info: \"-1\" is no rank"),
-            ("4294967295 tcp://a:1", "is no rank"),
-            ("0 udp://a:1", "\"udp://a:1\" is no URI of an engine"),
-            ("0 tcp://a:1 tags=many", "tags is no number: \"many\""),
-            ("0 tcp://a:1 tags", "\"tags\" is no key=value"),
+            ("name g\n\n-1 tcp://a:1", "line 3 of the attach info: \"-1\" is not a rank"),
+            ("4294967295 tcp://a:1", "is not a rank"),
+            ("0 udp://a:1", "\"udp://a:1\" is not a URI of an engine"),
+            ("0 tcp://a:1 tags=many", "tags is not a number: \"many\""),
+            ("0 tcp://a:1 tags", "\"tags\" is not key=value"),
             (
                 "0 tcp://a:1\n1 tcp://a:2\n0 tcp://a:3",
-                "line 3 of the attach info: rank 0 stands in line 1 already",
+                "line 3 of the attach info: rank 0 is already in line 1",
             ),
         ];
         for (text, expected) in cases {
             let error = parse(text).expect_err(text).to_string();
-            assert!(error.contains(expected) && error.contains("accepted are"), "{error}");
+            assert!(error.contains(expected) && error.contains("accepted: "), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
     }

@@ -71,9 +71,9 @@ pub fn connect(
     let limit = Limit { end: deadline(timeout_ns), interrupt };
     let failed = |failure: Failure| failure.into_error(&endpoint.label, &endpoint.uri);
     if fabric_name.len() > FABRIC_NAME_BYTES_MAX {
-        return Err(Error::usage("connect", "the name on the fabric is too long")
+        return Err(Error::usage("connect", "the fabric name is too long")
             .with("bytes", fabric_name.len())
-            .remedy(format!("{FABRIC_NAME_BYTES_MAX} bytes are accepted")));
+            .remedy(format!("at most {FABRIC_NAME_BYTES_MAX} bytes are accepted")));
     }
     let address = Address::parse(&endpoint.uri)?;
     let stream = open(address, socket.clone(), &limit).map_err(|source| failed(source.into()))?;
@@ -122,7 +122,7 @@ pub fn new_session() -> Result<[u8; 16], Error> {
 fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| {
-        Error::system("connect", "cannot draw random bytes", io::Error::from_raw_os_error(libc::EIO))
+        Error::system("connect", "cannot generate random bytes", io::Error::from_raw_os_error(libc::EIO))
     })?;
     Ok(bytes)
 }
@@ -228,25 +228,26 @@ impl Failure {
             Self::System(source) => (Error::system("connect", "cannot connect", source), None),
             Self::Malformed(malformed) => {
                 let message = format!("no engine of this version answers: {malformed}");
-                (error(message, libc::EPROTO), Some("the address must be that of a strata engine"))
+                (error(message, libc::EPROTO), Some("use the address of a strata engine"))
             }
             Self::Unexpected => {
-                (error("the engine's answers come out of order".to_owned(), libc::EPROTO), None)
+                (error("the engine's answers are out of order".to_owned(), libc::EPROTO), None)
             }
-            Self::Refused(refusal) => {
-                (error(format!("the engine refuses: {}", refusal.text), refusal.code.errno()), None)
-            }
+            Self::Refused(refusal) => (
+                error(format!("the engine rejects the connection: {}", refusal.text), refusal.code.errno()),
+                None,
+            ),
             Self::NoSecret => (
-                error("the engine demands a token".to_owned(), libc::EACCES),
-                Some("give the token that the engine was started with"),
+                error("the engine requires a token".to_owned(), libc::EACCES),
+                Some("use the token that the engine was started with"),
             ),
             Self::Unproven { demands_token: true } => (
                 error("the engine did not prove that it knows the token".to_owned(), libc::EACCES),
-                Some("give the token that the engine was started with"),
+                Some("use the token that the engine was started with"),
             ),
             Self::Unproven { demands_token: false } => (
-                error("the engine has no token, and so cannot prove who it is".to_owned(), libc::EACCES),
-                Some("start it with the same token, or leave the token out here"),
+                error("the engine has no token, so it cannot prove its identity".to_owned(), libc::EACCES),
+                Some("start it with the same token, or connect without a token"),
             ),
         };
         let error = error.with("endpoint", label).with("address", uri);

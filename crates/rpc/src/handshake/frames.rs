@@ -157,8 +157,8 @@ pub enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Magic => "it speaks another protocol",
-            Self::Version => "it speaks another version of the protocol",
+            Self::Magic => "it uses another protocol",
+            Self::Version => "it uses another version of the protocol",
             Self::Field => "a field of the handshake has an impossible value",
             Self::Length => "a name in the handshake is too long",
         })

@@ -102,7 +102,7 @@ impl Pending {
                 Ok(read) => there += read,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break Ok(false),
-                Err(errno) => break Err(Step::Close(Some(format!("the handshake broke off: {errno}")))),
+                Err(errno) => break Err(Step::Close(Some(format!("the handshake failed: {errno}")))),
             }
         };
         self.bytes.truncate(there);
@@ -118,14 +118,14 @@ impl Pending {
 
     fn end_of_stream(&self, there: usize) -> Option<String> {
         let in_a_frame = there > 0;
-        in_a_frame.then(|| "the client hung up in the middle of the handshake".to_owned())
+        in_a_frame.then(|| "the client disconnected during the handshake".to_owned())
     }
 
     fn malformed(&self, malformed: Malformed) -> Step {
         if malformed == Malformed::Version {
-            self.refuse(RefusalCode::Version, "this engine speaks version 1 of the handshake");
+            self.refuse(RefusalCode::Version, "this engine uses version 1 of the handshake");
         }
-        Step::Close(Some(format!("not let in: {malformed}")))
+        Step::Close(Some(format!("rejected: {malformed}")))
     }
 
     fn take_hello(&mut self, engine: &ServedEngine<'_>) -> Option<Step> {
@@ -140,7 +140,7 @@ impl Pending {
         };
         let mut nonce = [0; 32];
         if SystemRandom::new().fill(&mut nonce).is_err() {
-            return Some(Step::Close(Some("not let in: there are no random bytes".to_owned())));
+            return Some(Step::Close(Some("rejected: no random bytes are available".to_owned())));
         }
         let demands_token = engine.secret.is_some();
         let challenge = Challenge { nonce, rank: engine.rank, group: engine.group, demands_token };
@@ -162,7 +162,7 @@ impl Pending {
         if let Some(secret) = engine.secret {
             let is_right = secret.accepts(&client_words(said, heard), &proof.proof);
             if !is_right || !proof.has_token {
-                return self.send_away(RefusalCode::Token, "the token is missing or another one");
+                return self.send_away(RefusalCode::Token, "the token is missing or wrong");
             }
         }
         let fabric_name = match judge(engine, &hello) {
@@ -176,15 +176,13 @@ impl Pending {
         match reply_bytes(&Reply::Welcome(welcome)) {
             Ok(bytes) if self.say(&bytes) => Step::Enter(hello),
             Ok(_) => Step::Close(None),
-            Err(_) => {
-                Step::Close(Some("not let in: the endpoint's name on the fabric is too long".to_owned()))
-            }
+            Err(_) => Step::Close(Some("rejected: the endpoint's fabric name is too long".to_owned())),
         }
     }
 
     fn send_away(&self, code: RefusalCode, text: &str) -> Step {
         self.refuse(code, text);
-        Step::Close(Some(format!("not let in: {text}")))
+        Step::Close(Some(format!("rejected: {text}")))
     }
 
     /// Frames of the handshake fit any socket's buffer: a client that does not read gets nothing and is closed.
@@ -201,7 +199,7 @@ fn judge(engine: &ServedEngine<'_>, hello: &Hello) -> Result<Vec<u8>, (RefusalCo
     if hello.tag >= engine.tags {
         return Err((
             RefusalCode::Tag,
-            format!("there is no tag {}, the last is {}", hello.tag, engine.tags - 1),
+            format!("tag {} does not exist, the last is {}", hello.tag, engine.tags - 1),
         ));
     }
     if !(engine.serves)(hello.role) {
@@ -212,7 +210,7 @@ fn judge(engine: &ServedEngine<'_>, hello: &Hello) -> Result<Vec<u8>, (RefusalCo
         return Err((RefusalCode::Role, text.to_owned()));
     }
     if !(engine.has_room)() {
-        return Err((RefusalCode::Connections, "the engine has as many connections as it bears".to_owned()));
+        return Err((RefusalCode::Connections, "the engine has reached its limit of connections".to_owned()));
     }
     (engine.fabric_name)(hello.tag).ok_or((RefusalCode::Stopping, "the endpoint has stopped".to_owned()))
 }

@@ -133,7 +133,7 @@ impl Cache {
         }
         let scan = machine.scan(key, providers);
         if let Err(error) = lock.and_then(|_lock| keep(&path, &scan)) {
-            messages.push(format!("the scan is not kept in {}: {}", path.display(), words(&error)));
+            messages.push(format!("the scan cannot be cached in {}: {}", path.display(), words(&error)));
         }
         Ok(Found { scan, origin: Origin::Scanned, messages })
     }

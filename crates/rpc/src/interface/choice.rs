@@ -197,16 +197,16 @@ pub fn choose(scan: &FabricScan, want: &Want<'_>, turns: &mut dyn Turns) -> Resu
     }
     let domain = chooser.domain_asked(&mut messages);
     let picked = if let Some(asked) = &want.overrides.interface {
-        Some((chooser.asked(asked)?, format!("asked for by {}", asked.by)))
+        Some((chooser.asked(asked)?, format!("requested by {}", asked.by)))
     } else if let Some(domain) = &domain {
-        Some((chooser.of_domain(domain)?, format!("asked for by {}={}", domain.by, domain.name)))
+        Some((chooser.of_domain(domain)?, format!("requested by {}={}", domain.by, domain.name)))
     } else {
         chooser.pick(turns, &mut messages)
     };
     let Some((found, why)) = picked else { return Ok(Decision { choice: None, messages }) };
     let choice = chooser.choice(found, domain.as_ref(), why)?;
     if choice.is_loopback && !found.interface.is_loopback() {
-        messages.push(format!("The targets are on this machine: nothing goes through {}", choice.name));
+        messages.push(format!("The targets are on this machine: no data uses {}", choice.name));
     }
     Ok(Decision { choice: Some(choice), messages })
 }
@@ -230,7 +230,7 @@ impl<'a> Chooser<'a> {
         let names: Vec<_> = self.fitting().iter().map(|found| found.interface.name.clone()).collect();
         let list = match names[..] {
             [] => format!("no interface is up and has {}", self.need.in_words()),
-            _ => format!("those that are up and fit {}: {}", self.want.provider, names.join(", ")),
+            _ => format!("interfaces that are up and support {}: {}", self.want.provider, names.join(", ")),
         };
         Error::usage(OPERATION, format!("{} {}: {why}", asked.by, asked.name.escape_debug())).remedy(list)
     }
@@ -239,7 +239,7 @@ impl<'a> Chooser<'a> {
     fn refuse_unneeded(&self, messages: &mut Vec<String>) -> Result<(), Error> {
         let overrides = self.want.overrides;
         for asked in [&overrides.interface, &overrides.domain].into_iter().flatten() {
-            let why = format!("{} goes through no interface", self.want.provider.escape_debug());
+            let why = format!("{} does not use an interface", self.want.provider.escape_debug());
             if asked.is_option {
                 return Err(Error::usage(
                     OPERATION,
@@ -278,7 +278,7 @@ impl<'a> Chooser<'a> {
 
     fn asked(&self, asked: &Asked) -> Result<&'a ScannedInterface, Error> {
         let Some(found) = self.scan.interface(&asked.name) else {
-            return Err(self.refusal(asked, "there is no such interface".to_owned()));
+            return Err(self.refusal(asked, "the interface does not exist".to_owned()));
         };
         if !found.interface.is_up() {
             return Err(self.refusal(asked, "it is down".to_owned()));
@@ -291,8 +291,7 @@ impl<'a> Chooser<'a> {
 
     fn of_domain(&self, asked: &Asked) -> Result<&'a ScannedInterface, Error> {
         let owner = self.fitting().into_iter().find(|found| self.has_domain(found, &asked.name));
-        owner
-            .ok_or_else(|| self.refusal(asked, "no interface that is up and fits has this domain".to_owned()))
+        owner.ok_or_else(|| self.refusal(asked, "no usable interface has this domain".to_owned()))
     }
 
     fn has_domain(&self, found: &ScannedInterface, domain: &str) -> bool {
@@ -367,7 +366,7 @@ impl<'a> Chooser<'a> {
         let (candidates, way) = self.on_the_way(others);
         if candidates.is_empty() {
             messages.push(NONE_MESSAGE.to_owned());
-            return loopback.map(|found| (found, "nothing else is up".to_owned()));
+            return loopback.map(|found| (found, "no other interface is up".to_owned()));
         }
         let (found, place) = self.near(&candidates, turns, messages)?;
         Some((found, [place, way].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")))
@@ -388,7 +387,7 @@ impl<'a> Chooser<'a> {
             let on_route =
                 |found: &&ScannedInterface| first.interface.as_ref() == Some(&found.interface.name);
             if let Some(found) = all.iter().copied().find(on_route) {
-                return (vec![found], format!("the route to {} takes it", first.address));
+                return (vec![found], format!("the route to {} uses it", first.address));
             }
         }
         // Without a way to go by: hardware before what other programs made (bridges of containers), addresses that are known
@@ -413,11 +412,11 @@ impl<'a> Chooser<'a> {
             all.iter().copied().filter(|found| found.interface.numa_node == wanted).collect()
         };
         let Some(node) = node.filter(|_| nodes > 1) else {
-            return Some(self.in_turn(all, "any", turns, " of all that fit"));
+            return Some(self.in_turn(all, "any", turns, " of all suitable ones"));
         };
         let near = on(Some(node));
         if !near.is_empty() {
-            let verb = if is_bound { "is bound" } else { "runs at the moment" };
+            let verb = if is_bound { "is bound" } else { "is currently running" };
             let place = format!(" on NUMA node {node}, where this process {verb}");
             return Some(self.in_turn(&near, &node.to_string(), turns, &place));
         }
@@ -428,7 +427,7 @@ impl<'a> Chooser<'a> {
             Some(other) => messages.push(format!(
                 "No network devices bound to client NUMA node {node}.  Using response from NUMA {other}"
             )),
-            None => why.push_str(", and this one is on no single node"),
+            None => why.push_str(", and this one is not on a single node"),
         }
         Some((found, why))
     }

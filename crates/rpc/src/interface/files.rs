@@ -37,7 +37,7 @@ pub(super) fn open(path: &Path, create: bool) -> io::Result<File> {
     let metadata = file.metadata()?;
     let sound = metadata.is_file() && metadata.uid() == user() && metadata.nlink() == 1;
     if !sound || metadata.mode() & OTHERS_WRITE != 0 {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a file of this user's own"));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file does not belong to this user"));
     }
     Ok(file)
 }
@@ -47,7 +47,7 @@ pub(super) fn read(file: &File, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(bytes_max + 1).read_to_string(&mut text)?;
     if text.len() as u64 > bytes_max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "longer than such a file can be"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is too long"));
     }
     Ok(text)
 }

@@ -115,10 +115,10 @@ fn sentences(
     lines.extend(providers(&found.scan));
     let cost = units::human_ns(found.scan.cost_ns as f64);
     lines.push(match found.origin {
-        Origin::Scanned => ("scan", format!("made now in {cost}")),
+        Origin::Scanned => ("scan", format!("new, took {cost}")),
         Origin::Cached { age_ns } => {
             let age = units::human_ns(age_ns as f64);
-            ("scan", format!("from the cache, {age} old; it took {cost}"))
+            ("scan", format!("cached, {age} old; took {cost}"))
         }
     });
     lines
@@ -127,15 +127,15 @@ fn sentences(
 fn process(place: NumaPlace) -> String {
     match place.node {
         Some(node) if place.is_bound => format!("bound to NUMA node {node} of {}", place.nodes),
-        Some(node) => format!("on NUMA node {node} of {} at the moment, bound to none", place.nodes),
-        None if place.nodes == 0 => "the kernel knows of no NUMA nodes".to_owned(),
-        None => format!("on no single one of {} NUMA nodes", place.nodes),
+        Some(node) => format!("currently on NUMA node {node} of {}, not bound", place.nodes),
+        None if place.nodes == 0 => "the kernel reports no NUMA nodes".to_owned(),
+        None => format!("not on a single one of {} NUMA nodes", place.nodes),
     }
 }
 
 fn providers(scan: &FabricScan) -> Option<(&'static str, String)> {
     if let Some(why) = &scan.providers_unknown {
-        return Some(("note", format!("libfabric's providers are not known: {}", clean(why))));
+        return Some(("note", format!("libfabric's providers are unknown: {}", clean(why))));
     }
     let names = bases(&scan.other_providers);
     (!names.is_empty()).then(|| ("others", format!("without an interface: {}", names.join(", "))))

@@ -41,7 +41,7 @@ impl std::fmt::Display for Broken {
         match self {
             Self::Short => f.write_str("the message is shorter than its header"),
             Self::Header(malformed) => malformed.fmt(f),
-            Self::Payload => f.write_str("the message carries more or less than its header says"),
+            Self::Payload => f.write_str("the message length differs from its header"),
         }
     }
 }

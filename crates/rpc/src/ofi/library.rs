@@ -40,7 +40,7 @@ pub(super) fn api() -> Result<&'static Api, Error> {
     API.get_or_init(|| with_own_signals(load)).as_ref().map_err(|cause| {
         Error::new(ErrorKind::Unsupported, "libfabric", format!("cannot load {}", NAMES[0]))
             .with("cause", cause)
-            .remedy("install it (Debian: libfabric1), or use tcp://, which needs none")
+            .remedy("install it (Debian: libfabric1), or use tcp://, which does not need it")
     })
 }
 

@@ -234,7 +234,7 @@ impl Port {
             let fid = &raw mut (*self.endpoint).fid;
             ((*(*self.endpoint).cm).getname)(fid, name.as_mut_ptr().cast(), &raw mut length)
         };
-        self.check(result, "cannot tell the endpoint's name")?;
+        self.check(result, "cannot read the endpoint's name")?;
         name.truncate(length);
         Ok(name)
     }

@@ -35,9 +35,8 @@ impl FabricSettings {
     /// Bad usage, when it is no name for this driver.
     pub fn provider_name(&self) -> Result<&str, Error> {
         self.provider.strip_prefix("ofi+").filter(|name| !name.is_empty()).ok_or_else(|| {
-            Error::usage("libfabric", format!("there is no provider \"{}\"", self.provider)).remedy(
-                "name it as ofi+tcp, ofi+shm, ofi+verbs, ofi+cxi, or ofi+ and another name of fi_info -l",
-            )
+            Error::usage("libfabric", format!("provider \"{}\" does not exist", self.provider))
+                .remedy("use ofi+tcp, ofi+shm, ofi+verbs, ofi+cxi, or ofi+ and another name of fi_info -l")
         })
     }
 }
@@ -143,9 +142,9 @@ pub(super) fn choose(settings: &FabricSettings) -> Result<InfoList, Error> {
 
 /// The error of a provider that does not register memory of devices.
 pub(super) fn without_device_memory(provider: &str) -> Error {
-    let message = format!("{provider} does not take memory of a GPU (FI_HMEM)");
+    let message = format!("{provider} does not support GPU memory (FI_HMEM)");
     Error::new(ErrorKind::Unsupported, "libfabric", message).remedy(
-        "use --gpu-path staged, or a libfabric built with CUDA and a provider that has it (verbs, cxi, efa, shm)",
+        "use --gpu-path staged, or a libfabric built with CUDA and a provider that supports it (verbs, cxi, efa, shm)",
     )
 }
 
@@ -160,7 +159,7 @@ fn missing(provider: &str, name: &str) -> Error {
     let needs = match name {
         "verbs" | "verbs;ofi_rxm" => "it needs an RDMA device with its kernel driver, and rdma-core",
         "cxi" => "it needs a Slingshot device (hsn0), its driver, and a libfabric built with it",
-        _ => "libfabric lists what it knows with fi_info -l",
+        _ => "fi_info -l lists the providers of libfabric",
     };
     error.remedy(format!("{needs}; offered here: {}", names.join(", ")))
 }
@@ -171,7 +170,7 @@ fn unfit(settings: &FabricSettings, list: &InfoList) -> Error {
     let mut error = Error::new(
         ErrorKind::Unsupported,
         "libfabric",
-        format!("{} has no such domain or interface", settings.provider),
+        format!("{} does not have this domain or interface", settings.provider),
     );
     if let Some(domain) = &settings.domain {
         error = error.with("domain", domain);

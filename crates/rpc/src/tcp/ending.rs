@@ -21,7 +21,7 @@ pub(super) enum Ending {
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("the client is gone"),
+            Self::Gone => f.write_str("the client disconnected"),
             Self::Hostile(why) => f.write_str(why),
             Self::Refused(why) => f.write_str(why),
         }
@@ -34,7 +34,7 @@ pub(super) fn hostile(why: impl Into<String>) -> Ending {
 
 impl From<Exhausted> for Ending {
     fn from(_: Exhausted) -> Self {
-        Self::Refused("the engine's memory for buffers is used up")
+        Self::Refused("the engine's buffer memory is used up")
     }
 }
 
@@ -43,18 +43,18 @@ pub(super) fn check(header: &Header, endpoint: &Endpoint) -> Result<(), Ending> 
     let limits = endpoint.limits();
     let inline_max = u64::from(limits.inline_bytes_max);
     if header.flags & (flag::REPLY | flag::RMA) != 0 {
-        return Err(hostile("a message is no request of this transport"));
+        return Err(hostile("a message is not a request of this transport"));
     }
     if header.tag != endpoint.seat.tag {
         return Err(hostile(format!("a request is for tag {}", header.tag)));
     }
     if header.inline_bytes > inline_max || header.reply_inline_bytes > inline_max {
         let bytes = header.inline_bytes.max(header.reply_inline_bytes);
-        return Err(hostile(format!("a message of {bytes} bytes; {inline_max} are the limit")));
+        return Err(hostile(format!("a message has {bytes} bytes; the limit is {inline_max}")));
     }
     if header.bulk_bytes > limits.bulk_bytes_max || header.reply_bulk_bytes > limits.bulk_bytes_max {
         let bytes = header.bulk_bytes.max(header.reply_bulk_bytes);
-        return Err(hostile(format!("bulk of {bytes} bytes; {} are the limit", limits.bulk_bytes_max)));
+        return Err(hostile(format!("bulk has {bytes} bytes; the limit is {}", limits.bulk_bytes_max)));
     }
     Ok(())
 }

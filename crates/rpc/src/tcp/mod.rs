@@ -26,6 +26,6 @@ pub fn serve(seat: Seat, inbox: Inbox, service: Box<dyn Service>) {
     let name = format!("rank {} tag {}", seat.rank, seat.tag);
     match server::Server::new(endpoint::Endpoint::new(seat, service), inbox) {
         Ok(mut server) => server.run(),
-        Err(error) => log(&format!("{name}: the endpoint does not serve: {error}")),
+        Err(error) => log(&format!("{name}: the endpoint is not serving: {error}")),
     }
 }

@@ -176,7 +176,7 @@ impl Server {
             self.is_blocked |= session.awaits_room();
             match (sent, watched) {
                 (Err(ending), _) => self.close(index, &ending),
-                (_, Err(_)) => self.close(index, &Ending::Refused("the kernel does not watch it")),
+                (_, Err(_)) => self.close(index, &Ending::Refused("the kernel cannot watch it")),
                 _ if must => self.watch_from(now_ns),
                 _ => {}
             }
@@ -202,7 +202,7 @@ impl Server {
                         self.is_blocked |= session.awaits_room();
                         return turn.moved;
                     }
-                    Err(_) => Ending::Refused("the kernel does not watch it"),
+                    Err(_) => Ending::Refused("the kernel cannot watch it"),
                 }
             }
             Err(ending) => ending,
@@ -221,7 +221,7 @@ impl Server {
             match accepted.role {
                 Role::Messages => moved |= self.open_session(accepted),
                 Role::Bulk => moved |= self.attach(accepted, None),
-                Role::Fabric => self.refuse(accepted.peer, "this endpoint is on no fabric"),
+                Role::Fabric => self.refuse(accepted.peer, "this endpoint does not use a fabric"),
             }
         }
         moved
@@ -229,7 +229,7 @@ impl Server {
 
     fn open_session(&mut self, accepted: Accepted) -> bool {
         if self.sessions.iter().flatten().any(|session| session.id == accepted.session) {
-            self.refuse(accepted.peer, "there is a session of its name already");
+            self.refuse(accepted.peer, "a session with its name already exists");
             return false;
         }
         let Accepted { session: id, peer, stream, .. } = accepted;
@@ -246,7 +246,7 @@ impl Server {
         });
         self.places.renew(index);
         if session.watch_messages(&self.poller, self.places.number(index)).is_err() {
-            self.refuse(peer, "the kernel does not watch it");
+            self.refuse(peer, "the kernel cannot watch it");
             return false;
         }
         self.sessions[index] = Some(Box::new(session));
@@ -313,7 +313,7 @@ impl Server {
             self.unpaired[at].1 = self.unpaired[at].1.saturating_add(away_ns);
             if now_ns.saturating_sub(self.unpaired[at].1) > stall_ns_max {
                 let (accepted, _) = self.unpaired.swap_remove(at);
-                self.refuse(accepted.peer, "a stream for bulk without messages");
+                self.refuse(accepted.peer, "a bulk stream without messages");
             }
         }
         self.watches = watches || !self.unpaired.is_empty();

@@ -134,10 +134,10 @@ impl Session {
         number: u64,
     ) -> Result<(), &'static str> {
         if self.bulk.is_some() {
-            return Err("its session has a stream for bulk already");
+            return Err("its session already has a bulk stream");
         }
         if poller.add(&bulk, number + 1, Interest::READ).is_err() {
-            return Err("the kernel does not watch it");
+            return Err("the kernel cannot watch it");
         }
         self.bulk = Some(bulk);
         Ok(())
@@ -330,7 +330,7 @@ impl Session {
                 rustix::io::readv(bulk, &mut parts)
             };
             match result {
-                Ok(0) => return Err(hostile("it was closed in the middle of a bulk transfer")),
+                Ok(0) => return Err(hostile("it was closed during a bulk transfer")),
                 Ok(bytes) => {
                     incoming.got += bytes;
                     self.received_bytes += bytes as u64;
@@ -342,7 +342,7 @@ impl Session {
             if head < BULK_HEADER_BYTES && incoming.got >= BULK_HEADER_BYTES {
                 let said = BulkHeader::decode(&incoming.header).map_err(|bad| hostile(bad.to_string()))?;
                 if said != (BulkHeader { slot: header.slot, bytes: header.bulk_bytes }) {
-                    return Err(hostile("a bulk transfer is none that its request tells"));
+                    return Err(hostile("a bulk transfer does not match its request"));
                 }
             }
         }

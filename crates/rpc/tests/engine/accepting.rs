@@ -28,7 +28,7 @@ fn the_right_token_opens_and_no_other_does() {
     assert_eq!(errno(&target, Role::Bulk, Some(b'a')), None);
     assert_eq!(errno(&target, Role::Messages, Some(b'b')), Some(libc::EACCES));
     assert_eq!(errno(&target, Role::Messages, None), Some(libc::EACCES));
-    eventually("the refusal is in the log", || lines.has("not let in: the token is missing or another one"));
+    eventually("the refusal is in the log", || lines.has("rejected: the token is missing or wrong"));
     assert!(lines.all().iter().all(|line| !line.contains("aaaa") && !line.contains("bbbb")));
 }
 
@@ -80,7 +80,7 @@ fn an_engine_that_only_says_that_it_knows_the_token_is_not_believed() {
     let busy = Refusal { code: RefusalCode::Busy, text: "later".to_owned() };
     let error = against(vec![frame(Reply::Refusal(busy))]);
     assert_eq!(error.errno(), Some(libc::EBUSY));
-    assert!(error.to_string().contains("the engine refuses: later"), "{error}");
+    assert!(error.to_string().contains("the engine rejects the connection: later"), "{error}");
 }
 
 #[test]

@@ -150,7 +150,10 @@ fn planted_files_are_not_followed() {
     drop(engine);
     fs::create_dir(dir.path().join(FILE)).expect("a directory in its place");
     assert!(
-        lookup(Some(dir.path()), "daos_server").expect_err("no file").to_string().contains("no regular file")
+        lookup(Some(dir.path()), "daos_server")
+            .expect_err("no file")
+            .to_string()
+            .contains("not a regular file")
     );
 }
 
@@ -169,8 +172,10 @@ fn lookups_that_fail_say_what_to_do() {
     fs::write(&path, "name daos_server\nsize 0\nall\n").expect("written");
     assert!(find().contains("has no ranks"));
     fs::write(&path, [0xff, 0xfe]).expect("written");
-    assert!(find().contains("no text"));
-    assert!(lookup(Some(dir.path()), "../x").expect_err("a path").to_string().contains("no name of a group"));
+    assert!(find().contains("not text"));
+    assert!(
+        lookup(Some(dir.path()), "../x").expect_err("a path").to_string().contains("not a valid group name")
+    );
     assert_eq!(group::attach_info_path(dir.path(), "daos_server"), path);
 }
 

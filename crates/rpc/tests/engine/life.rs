@@ -56,7 +56,7 @@ fn threads_are_named_by_tag_and_pinned_in_turn() {
     let missing = EngineRequest { cores: vec![1023], ..request(&Lines::default()) };
     if !cores.contains(&1023) {
         let error = Engine::start(missing).expect_err("no such processor").to_string();
-        assert!(error.contains("processor 1023") && error.contains("accepted are"), "{error}");
+        assert!(error.contains("CPU 1023") && error.contains("accepted: "), "{error}");
     }
 }
 
@@ -99,7 +99,7 @@ fn stop_is_quick_while_clients_are_connected_and_may_be_called_again() {
     let target = endpoint(&engine, 2);
     engine.stop();
     engine.stop();
-    assert!(!lines.has("left behind"), "{:?}", lines.all());
+    assert!(!lines.has("abandoned"), "{:?}", lines.all());
     for (tag, client) in (0..).zip(&mut clients) {
         assert!(ping(client, tag).is_err(), "tag {tag} still answers");
     }
@@ -149,13 +149,13 @@ fn what_cannot_be_is_refused_in_one_line() {
     let base = || request(&Lines::default());
     let elsewhere = SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 0);
     let cases = [
-        (at(taken.local_addr().expect("an address")), "somebody else listens at this address"),
+        (at(taken.local_addr().expect("an address")), "another process listens on this address"),
         (EngineRequest { secret: Some(secret(b'a')), ..at(elsewhere) }, "this host has no such address"),
-        (EngineRequest { listen: Vec::new(), ..base() }, "no address to listen at"),
-        (EngineRequest { group: "a/b".to_owned(), ..base() }, "no name of a group"),
-        (EngineRequest { rank: u32::MAX, ..base() }, "is no rank"),
-        (EngineRequest { advertise: Some("a b".to_owned()), ..base() }, "no address of an endpoint"),
-        (EngineRequest { control: Some("a b".to_owned()), ..base() }, "no control address"),
+        (EngineRequest { listen: Vec::new(), ..base() }, "no address to listen on"),
+        (EngineRequest { group: "a/b".to_owned(), ..base() }, "not a valid group name"),
+        (EngineRequest { rank: u32::MAX, ..base() }, "is not a rank"),
+        (EngineRequest { advertise: Some("a b".to_owned()), ..base() }, "not an endpoint address"),
+        (EngineRequest { control: Some("a b".to_owned()), ..base() }, "not a control address"),
         (
             EngineRequest { attach_info_dir: Some(Path::new("/nonexistent").to_owned()), ..base() },
             "/nonexistent",

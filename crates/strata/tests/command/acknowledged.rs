@@ -56,7 +56,7 @@ fn what_is_there_what_is_older_lost_and_damaged() {
     assert_eq!((&good["updates"], &good["values"]), (&40.into(), &20.into()), "{good}");
     assert_eq!(count(&good, "current"), 20, "{good}");
     let text = scratch.run("object audit said vos:tank").stdout;
-    assert!(text.contains("result    every acknowledged update is there, or a newer one"), "{text}");
+    assert!(text.contains("result    every acknowledged update, or a newer one, is present"), "{text}");
 
     // Data of the newest version: the store says that it is damaged.
     let log = scratch.join("tank/target.0/log");
@@ -75,7 +75,7 @@ fn what_is_there_what_is_older_lost_and_damaged() {
     let text = scratch.run("object audit said");
     assert_eq!(text.code, Some(1));
     assert!(text.stdout.contains("older version: object"), "{}", text.stdout);
-    assert!(text.stdout.contains("result    acknowledged updates are missing"), "{}", text.stdout);
+    assert!(text.stdout.contains("result    not all acknowledged updates are intact"), "{}", text.stdout);
 
     // Removed by another run.
     let remove = "--op remove --dkeys 3 --no-fill --destroy-data --container mine --keep";
@@ -136,11 +136,11 @@ fn bad_files_are_refused_by_line() {
         lines.join("\n") + "\n"
     };
     for (text, expected) in [
-        (String::new(), "does not say which run"),
-        ("{}\n".to_owned(), "line 1: it does not begin with"),
+        (String::new(), "does not name its run"),
+        ("{}\n".to_owned(), "line 1: the file does not begin with"),
         (changed(1, "strata acknowledged 2"), "line 1: the file has format version 2"),
-        (changed(7, &lines[6].replacen("update", "Update", 1)), "line 7: its checksum does not match"),
-        (changed(9, ""), "line 9: it has no checksum"),
+        (changed(7, &lines[6].replacen("update", "Update", 1)), "line 7: the checksum does not match"),
+        (changed(9, ""), "line 9: no checksum"),
     ] {
         std::fs::write(scratch.join("bad"), &text).unwrap();
         let ended = scratch.run("object audit bad");
@@ -153,11 +153,11 @@ fn bad_files_are_refused_by_line() {
     assert_eq!((&report["is_cut"], &report["updates"]), (&true.into(), &39.into()), "{report}");
     for (words, expected) in [
         ("object audit none", "cannot read the file"),
-        ("object vos:tank --op put --dkeys 20 --acknowledged new", "give --keep too"),
+        ("object vos:tank --op put --dkeys 20 --acknowledged new", "--acknowledged requires --keep"),
         ("object vos:tank --op put,remove --dkeys 20 --keep --acknowledged new", "leave out punch, remove"),
         (
             "object vos:tank --op put --dkeys 20 --keep --acknowledged said",
-            "there is a file of what was acknowledged already",
+            "the file of acknowledged updates already exists",
         ),
     ] {
         let ended = scratch.run(words);
@@ -176,6 +176,6 @@ fn a_file_system_that_is_full_fails_the_run() {
     let (ended, record) =
         scratch.measure(&format!("object vos:tank {load} --acknowledged {}", said.display()));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("cannot write what was acknowledged"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot write acknowledged updates"), "{}", ended.stderr);
     assert_eq!(record["status"], "partial");
 }

@@ -210,7 +210,7 @@ fn a_run_behind_a_page_of_html_ends_with_one_line() {
     let words = bed.words(&proxy.as_ref().unwrap().endpoint(), "--op put --dkeys 10 --value-size 10");
     let ended = bed.scratch.run(&words);
     assert_eq!((ended.code, bed.keys()), (Some(1), 1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("it is no list of a bucket"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("it is not a bucket listing"), "{}", ended.stderr);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn stores_of_this_machine_are_cleaned_up_too() {
         running.signal(Signal::KILL);
         running.end();
         let shown = scratch.run("clean");
-        assert!(shown.code == Some(0) && shown.stdout.contains("with all that is in it"), "{shown:?}");
+        assert!(shown.code == Some(0) && shown.stdout.contains("and all its contents"), "{shown:?}");
         let ended = scratch.run("clean --yes");
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     }
@@ -337,7 +337,10 @@ fn a_pool_that_was_not_finished_goes_by_the_manifest_of_its_run() {
     assert_eq!(scratch.run("pool create vos:pool --scm 64m").code, Some(0));
     std::fs::rename(pool.join("superblock"), pool.join("superblock.partial")).unwrap();
     let ended = scratch.run("clean --yes");
-    assert!(ended.code == Some(1) && ended.stderr.contains("does not say that it is that one"), "{ended:?}");
+    assert!(
+        ended.code == Some(1) && ended.stderr.contains("does not show whether it holds that pool"),
+        "{ended:?}"
+    );
     assert!(ended.stderr.contains("strata pool destroy vos:"), "{}", ended.stderr);
     assert_eq!(scratch.run("pool destroy vos:pool --destroy-data").code, Some(0));
 }

@@ -133,7 +133,7 @@ fn what_others_put_into_a_container_stays_and_what_the_run_put_there_goes() {
     );
     let ended = bed.run(&format!("{load} --dkeys 10 --op put --destroy-data"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("1 of the objects held data before"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 of the objects contained data before"), "{}", ended.stderr);
     assert_eq!((bed.left().len(), theirs(&bed.left())), (27, 16), "{:?}", bed.left());
     assert!(bed.manifests().is_empty());
 }
@@ -155,7 +155,7 @@ fn signals_remove_what_the_run_put_into_a_container_of_others() {
 fn whose_fault_it_is_is_told() {
     let load = "object daos://pool --op put --dkeys 10";
     for (world, more, told) in [
-        ("", "--daos-system other", "the agent here knows no system other"),
+        ("", "--daos-system other", "the agent on this host does not know system other"),
         ("starts_with=-2034", "", "daos_agent"),
         ("starts_with=-1020", "", "engines do not answer"),
         ("dies_after=0", "", "engines do not answer"),
@@ -211,7 +211,7 @@ fn a_snapshot_is_looked_for_before_it_is_read() {
     assert_eq!(list("0x1d3e0c58ac200001").code, Some(2));
     let refused = list("17");
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("its snapshots are 2107132845183926273"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("existing snapshots: 2107132845183926273"), "{}", refused.stderr);
     let missing = bed.run("object daos://pool/none --op list --count 3 --snapshot 17");
-    assert!(missing.code == Some(2) && missing.stderr.contains("there is no container none"), "{missing:?}");
+    assert!(missing.code == Some(2) && missing.stderr.contains("has no container none"), "{missing:?}");
 }

@@ -107,7 +107,7 @@ fn stores_that_are_not_there_or_of_another_version_exit_with_2() {
         &scratch,
         &[
             ("pool query vos:none", 2, "no pool"),
-            ("pool create vos:store", 2, "a pool already"),
+            ("pool create vos:store", 2, "already contains a pool"),
             ("pool create vos:foreign", 2, "other files"),
             ("pool query vos:other", 2, "format version 99"),
             ("object vos:other --op get --count 1", 2, "format version 99"),

@@ -122,7 +122,7 @@ fn what_cannot_be_says_why() {
     let _engine = Engine::start(scratch.path(), "--provider ofi+tcp --interface lo");
     let words = format!("{LOAD} --count 8 -s b64k");
     for (setting, told) in [
-        ("without", "ofi+tcp does not take memory of a GPU (FI_HMEM); use --gpu-path staged"),
+        ("without", "ofi+tcp does not support GPU memory (FI_HMEM); use --gpu-path staged"),
         ("refuse", "cannot register memory (provider=tcp"),
     ] {
         let ended = run(&scratch, &words, &environment(folder, "", setting));
@@ -133,18 +133,18 @@ fn what_cannot_be_says_why() {
     for (words, told) in [
         (
             format!("{LOAD} -s i1k"),
-            "i1KiB travels in the message, and --gpu-path rdma moves bulk alone: use b1KiB",
+            "i1KiB travels in the message, but --gpu-path rdma moves only bulk: use b1KiB",
         ),
         (
             "net loopback: -s b1m --memory gpu --gpu-path rdma".to_owned(),
-            "--gpu-path rdma is for fabrics, and tcp is none",
+            "--gpu-path rdma requires a fabric, but tcp is not one",
         ),
         ("net loopback: -s b1m --memory gpu --gpu-path cufile".to_owned(), "staged, rdma"),
         ("net loopback: -s b1m --gpu-path rdma".to_owned(), "give --memory gpu with it"),
         (format!("{LOAD} -s b1m --gpu-staging pinned"), "--gpu-staging is for --gpu-path staged"),
         (
             format!("{LOAD} -s b1m --gpu-register off"),
-            "--gpu-path rdma: what it reads and writes is registered",
+            "--gpu-path rdma: memory used by RDMA is always registered",
         ),
         ("media f -s 1m --op read --memory gpu --gpu-path rdma".to_owned(), "cufile-stream"),
     ] {

@@ -163,7 +163,7 @@ fn what_hosts_cannot_take_over_is_refused() {
     let net = scratch
         .run(&format!("net --servers {} --count 9 --hosts local:2 --rotate-hosts 1", server.control()));
     assert_eq!(net.code, Some(2));
-    assert!(net.stderr.contains("leaves nothing for another host to read"), "{}", net.stderr);
+    assert!(net.stderr.contains("leaves no data for another host to read"), "{}", net.stderr);
 }
 
 #[test]

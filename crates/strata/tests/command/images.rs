@@ -161,7 +161,7 @@ fn what_is_wrong_with_an_image_is_told_in_one_line() {
     let conf = bed.node.conf.display().to_string();
     let cases = [
         (format!("rbd:strata/absent:conf={conf} --op read"), 2, "there is no such image"),
-        (format!("rbd:absent/image:conf={conf} --op read"), 1, "there is no pool absent"),
+        (format!("rbd:absent/image:conf={conf} --op read"), 1, "pool absent does not exist"),
         ("rbd:strata --op read".to_owned(), 2, "accepted is rbd:POOL"),
         (format!("rbd:strata/image:config={conf} --op read"), 2, "accepted is rbd:POOL"),
         ("rbd:strata/image:conf=/nowhere.conf --op read".to_owned(), 1, "/nowhere.conf"),

@@ -331,7 +331,7 @@ fn services_of_a_leader_that_was_killed_clean_up_and_take_the_next() {
     running.await_row("randread");
     assert_eq!(scratch.names(), ["file"]);
     let busy = scratch.run(&format!("media null: --op randread --count 9 --hosts {hosts}"));
-    assert!(busy.code == Some(1) && busy.stderr.contains("is held by"), "{}", busy.stderr);
+    assert!(busy.code == Some(1) && busy.stderr.contains("is in use by"), "{}", busy.stderr);
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
     await_that("services clean up", LOST_WAIT, || scratch.names().is_empty());
@@ -416,7 +416,7 @@ fn hosts_that_cannot_take_part_are_named_before_anything_is_touched() {
         ("127.0.0.1:9,local:1".to_owned(), 1, "host 127.0.0.1:9: "),
         ("local:0".to_owned(), 2, "local:N with N from 1"),
         ("node[1-".to_owned(), 2, "not closed"),
-        ("a,b,a".to_owned(), 2, "stands in the list twice"),
+        ("a,b,a".to_owned(), 2, "is listed twice"),
         ("@missing".to_owned(), 2, "cannot read the file with hosts"),
     ] {
         let ended = scratch.run(&format!("media file -s 1m --op write --hosts {hosts}"));

@@ -283,14 +283,14 @@ fn nobody_there_is_one_line() {
         ended.stderr
     );
     for (words, wanted) in [
-        ("net --group nobody --path .", "there is no group nobody"),
-        ("net foo", "no address of an engine"),
-        ("net loopback: null:", "stand alone"),
-        ("net tcp://a:1 --servers b", "give one of them"),
+        ("net --group nobody --path .", "group nobody does not exist"),
+        ("net foo", "not an address of an engine"),
+        ("net loopback: null:", "cannot be combined with other targets"),
+        ("net tcp://a:1 --servers b", "use one of them"),
         ("net --traffic ring", "--master or --clients"),
         ("net --op read", "--message-sizes"),
         ("media null: --inflight 3", "for the network layer alone"),
-        ("net null: -m 0:2", "driven by this process or all by masters"),
+        ("net null: -m 0:2", "driven by this process"),
     ] {
         let ended = scratch.run(words);
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{words}: {}", ended.stderr);

@@ -95,10 +95,10 @@ fn words_that_a_store_cannot_follow() {
     let scratch = Scratch::new();
     for (words, expected) in [
         ("object vos:store --op fry", "--op"),
-        ("object vos:store", "nothing to do: give --op"),
-        ("object nowhere: --op put", "is no target of the object layer"),
-        ("object vos: --op put", "vos: names no directory"),
-        ("object vos:store --op put --class RP_3G1", "class RP_3G1 needs 3 targets, and the store has 1"),
+        ("object vos:store", "no operation is specified: use --op"),
+        ("object nowhere: --op put", "is not a target of the object layer"),
+        ("object vos: --op put", "vos: requires a directory"),
+        ("object vos:store --op put --class RP_3G1", "class RP_3G1 needs 3 targets, but the store has 1"),
         ("object vos:store --op put --class EC_3P1", "--class"),
         ("object vos:store --op put --block-size 4k", "--value-size"),
         ("object vos:store --op put --depth 100000", "depth"),

@@ -56,7 +56,7 @@ fn good(ended: &Ended) {
 /// Refused before the first byte, as files of others are.
 fn refused(ended: &Ended, found: &str) {
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{} {}", ended.stdout, ended.stderr);
-    for word in ["that this run did not make", found, "--first-id", "--destroy-data"] {
+    for word in ["that this run did not create", found, "--first-id", "--destroy-data"] {
         assert!(ended.stderr.contains(word), "{word}: {}", ended.stderr);
     }
 }
@@ -80,7 +80,7 @@ fn kept_data_is_its_owners(a: &Scratch, b: &Scratch, target: &str, more: &str, i
     good(&b.run(&format!("object {target} --op put --first-id 7000 {load} --keep --json kept.json")));
     let ended = a.run("clean --yes kept.json");
     good(&ended);
-    let names_it = ended.stdout.contains("it stays") && ended.stdout.contains("has stored in it");
+    let names_it = ended.stdout.contains("; kept") && ended.stdout.contains("has stored data in it");
     assert_eq!(names_it, is_made, "{}", ended.stdout);
     good(&b.run(&format!("object {target} --op get --first-id 7000 {load} --no-fill")));
     assert_ne!(a.run(&format!("object {target} --op get {load} --no-fill")).code, Some(0), "it is removed");
@@ -101,11 +101,7 @@ fn runs_at_the_same_time_stay_apart(a: &Scratch, b: &Scratch, target: &str, more
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("left: container") && ended.stderr.contains("it stays"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("left: container") && ended.stderr.contains("; kept"), "{}", ended.stderr);
     assert_ne!(
         a.run(&format!("object {target} --op get {more} --dkeys 1 --value-size 100 --no-fill")).code,
         Some(0)
@@ -128,7 +124,7 @@ fn a_killed_run_goes_by_its_manifest(a: &Scratch, b: &Scratch, target: &str, mor
     let shown = a.run("clean");
     good(&shown);
     assert!(
-        shown.stdout.contains("objects of the run") && shown.stdout.contains("which stays"),
+        shown.stdout.contains("objects of the run") && shown.stdout.contains("which is kept"),
         "{}",
         shown.stdout
     );
@@ -177,12 +173,17 @@ fn a_pool_that_a_run_made_stays_when_others_use_it() {
     good(&b.run(&format!("object {target} --op put --container mine {load} --keep --json kept.json")));
     good(&b.run(&format!("container create {target} empty")));
     let shown = a.run("clean");
-    assert!(shown.stdout.contains("others use it; it stays"), "{} {}", shown.stdout, shown.stderr);
+    assert!(
+        shown.stdout.contains("kept, because other processes use it"),
+        "{} {}",
+        shown.stdout,
+        shown.stderr
+    );
     let ended = a.run("clean --yes");
     good(&ended);
     for label in ["mine", "empty"] {
         assert!(
-            ended.stdout.contains(&format!("container {label}: this run did not make it")),
+            ended.stdout.contains(&format!("container {label}: this run did not create it")),
             "{}",
             ended.stdout
         );
@@ -283,7 +284,7 @@ fn a_bucket_and_two_users() {
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("it holds what others have put, and stays"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("kept, because it contains objects of other clients"), "{}", ended.stderr);
     assert_eq!(server.store().keys("shared").len(), 50);
     good(&b.run(&format!("object s3://shared/y/ --op get {load} --no-fill")));
     assert_eq!(read_record(&a.join("record.json"))["made"].as_array().map(Vec::len), Some(0));

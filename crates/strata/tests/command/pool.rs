@@ -100,7 +100,7 @@ fn space_is_shown_by_container() {
         "{large}"
     );
     let text = scratch.run("pool query vos:tank").stdout;
-    for word in ["container   small: ", "for snapshots alone", "dead        ", "free        SCM "] {
+    for word in ["container   small: ", "for snapshots only", "dead        ", "free        SCM "] {
         assert!(text.contains(word), "{word}: {text}");
     }
     let engine = Engine::start(scratch.path(), "--dir tank --pool fields");
@@ -111,13 +111,13 @@ fn space_is_shown_by_container() {
 fn bad_words() {
     let scratch = Scratch::new();
     for (words, expected) in [
-        ("pool query vos:none", "there is no pool in the directory"),
-        ("pool destroy vos:none --destroy-data", "there is no pool in the directory"),
-        ("pool query s3:bucket", "accepted are vos:DIR and engine://HOST:PORT"),
+        ("pool query vos:none", "the directory contains no pool"),
+        ("pool destroy vos:none --destroy-data", "the directory contains no pool"),
+        ("pool query s3:bucket", "accepted: vos:DIR and engine://HOST:PORT"),
         ("pool create vos:tank --scm 1zz", "--scm"),
         ("pool query engine://127.0.0.1:1/tank", "127.0.0.1:1"),
         ("pool create engine://h", "engine://HOST:PORT"),
-        ("container create vos:none fields", "there is no pool in the directory"),
+        ("container create vos:none fields", "the directory contains no pool"),
     ] {
         refused(&scratch, words, expected);
     }
@@ -146,7 +146,7 @@ fn an_engine_serves_its_pool() {
     refused(&scratch, &format!("pool create {at}/other"), "strata engine --dir DIR --pool LABEL");
     json(&scratch, &format!("container create {at}/fields/kept --checksum off"));
     assert_eq!(json(&scratch, &format!("container query {at}/fields/kept"))["checksum"], "off");
-    refused(&scratch, &format!("container query {at}/fields/kept other"), "names another container");
+    refused(&scratch, &format!("container query {at}/fields/kept other"), "names a different container");
 
     let load = "--dkeys 200 --value-size 4k --verify --depth 8";
     let record = scratch.measured(&format!("object {at}/fields --op put,get {load} --count 200"));
@@ -166,8 +166,8 @@ fn an_engine_serves_its_pool() {
 #[test]
 fn options_of_a_pool_need_one() {
     let scratch = Scratch::new();
-    refused(&scratch, "engine --path . --scm 64m", "--scm is for an engine that serves a pool");
-    refused(&scratch, "engine --path . --durability none", "give --dir DIR or --pool LABEL too");
+    refused(&scratch, "engine --path . --scm 64m", "--scm requires an engine that serves a pool");
+    refused(&scratch, "engine --path . --durability none", "add --dir DIR or --pool LABEL");
     json(&scratch, "pool create vos:tank --scm 64m --store-targets 2");
     refused(
         &scratch,

@@ -157,7 +157,7 @@ fn a_pool_that_is_open_is_not_checked_and_an_engine_names_the_way() {
     assert!(ended.stderr.contains("strata pool check vos:DIR"), "{}", ended.stderr);
     drop(engine);
     check(&scratch, "", 0);
-    for (words, expected) in [("vos:none", "there is no pool"), ("s3://bucket", "accepted are vos:DIR")] {
+    for (words, expected) in [("vos:none", "contains no pool"), ("s3://bucket", "accepted: vos:DIR")] {
         let ended = scratch.run(&format!("pool check {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);
         assert!(ended.stderr.contains(expected), "{words}: {}", ended.stderr);

@@ -32,7 +32,7 @@ fn a_pool_that_was_not_finished_is_made_anew_or_destroyed() {
             std::fs::create_dir_all(tank.join("target.0")).unwrap();
             std::fs::write(tank.join(begun), b"").unwrap();
             std::fs::write(tank.join("target.0/log"), b"half").unwrap();
-            refused(&scratch, "pool query vos:tank", 2, "there is no pool in the directory");
+            refused(&scratch, "pool query vos:tank", 2, "the directory contains no pool");
             done(&scratch, ends);
             assert_eq!(tank.exists(), ends.contains("create"), "{begun}: {ends}");
             if tank.exists() {
@@ -46,8 +46,8 @@ fn a_pool_that_was_not_finished_is_made_anew_or_destroyed() {
     std::fs::create_dir(&tank).unwrap();
     std::fs::write(tank.join("superblock.partial"), b"").unwrap();
     std::fs::write(tank.join("letters"), b"mine").unwrap();
-    refused(&scratch, "pool create vos:tank --scm 64m", 2, "the directory holds other files");
-    refused(&scratch, "pool destroy vos:tank --destroy-data", 2, "there is no pool in the directory");
+    refused(&scratch, "pool create vos:tank --scm 64m", 2, "the directory contains other files");
+    refused(&scratch, "pool destroy vos:tank --destroy-data", 2, "the directory contains no pool");
     assert_eq!(names_in(&tank), ["letters", "superblock.partial"]);
 }
 
@@ -60,7 +60,7 @@ fn a_making_that_is_killed_leaves_nothing_that_stays() {
         running.signal(Signal::KILL);
         running.end();
         let made = scratch.run("pool create vos:tank --scm 64m");
-        let is_there = made.stderr.contains("there is a pool already");
+        let is_there = made.stderr.contains("the directory already contains a pool");
         assert!(made.code == Some(0) || is_there, "life {life}: {made:?}");
         done(&scratch, "pool query vos:tank");
         done(&scratch, "pool destroy vos:tank");
@@ -151,7 +151,7 @@ fn a_value_that_is_too_large_is_refused_before_the_first_byte() {
     let ended = scratch.run("object vos:tank --op put --dkeys 2 --value-size 5m --container big --keep");
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
-        ended.stderr.contains("--value-size 5MiB is too large for this store: a target takes"),
+        ended.stderr.contains("--value-size 5MiB is too large for this store: a target accepts at most"),
         "{ended:?}"
     );
     assert_eq!(done(&scratch, "container list vos:tank"), "no container\n");
@@ -173,7 +173,7 @@ fn every_phase_is_checked_before_the_first_begins() {
     };
     for (second, expected) in [
         ("value_size = '8m'", "--value-size 8MiB is too large for this store"),
-        ("class = 'RP_2G1'", "RP_2G1 needs 2 targets, and the store has 1"),
+        ("class = 'RP_2G1'", "RP_2G1 needs 2 targets, but the store has 1"),
     ] {
         let ended = job("vos:new", second);
         assert_eq!(ended.code, Some(2), "{second}: {ended:?}");

@@ -13,7 +13,7 @@ fn recipes(record: &Value) -> &[Value] {
 fn was_tested(found: &Value) -> bool {
     match found["reason"].as_str() {
         None => found["factor"]["factor"].as_f64().is_some_and(|factor| factor > 0.0),
-        Some(reason) => reason.contains("completed nothing"),
+        Some(reason) => reason.contains("completed no operation"),
     }
 }
 
@@ -32,7 +32,7 @@ fn all_run_on_an_embedded_store_and_nothing_is_left() {
         if found["name"] == "object-class" {
             assert_eq!(
                 (&found["finding"], &found["reason"]),
-                (&"not_tested".into(), &"the store has one target".into())
+                (&"not_tested".into(), &"the store has only one target".into())
             );
             continue;
         }
@@ -47,7 +47,8 @@ fn all_run_on_an_embedded_store_and_nothing_is_left() {
     }
     assert_eq!(scratch.names(), ["record.json"]);
     let text = scratch.run("report record.json").stdout;
-    for part in ["recipes on vos:store", "index-kv", "untested  object-class: the store has one target"] {
+    for part in ["recipes on vos:store", "index-kv", "untested  object-class: the store has only one target"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("filled "), "{text}");

@@ -62,7 +62,7 @@ fn parts_add_up_to_the_latency_and_a_slow_server_is_named() {
     site.server.faults().heal();
     let (count, wait_ns) = part(&class, "first-byte");
     assert!(count == 4 && wait_ns > 0.95 * 4e9 && wait_ns > 0.9 * parts_ns(&class), "{class}");
-    assert!(text.contains("% of the time in the server (a round trip of the network"), "{text}");
+    assert!(text.contains("% of the time in the server (a network round trip"), "{text}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn pauses_and_connections_that_are_made_anew_are_told_apart() {
     let (count, pause_ns) = part(&class, "pause");
     // A pause is at least 5 ms long.
     assert!(count >= 10 && pause_ns >= count as f64 * 5e6, "{class}");
-    assert!(text.contains("% of the time in pauses before requests were sent again"), "{text}");
+    assert!(text.contains("% of the time in pauses before retries"), "{text}");
     site.server.faults().inject(Fault::Close, 1);
     let (class, _) = site.gets("--count 20");
     assert_eq!(part(&class, "connect").0, 20, "each get has a connection of its own: {class}");

@@ -169,23 +169,23 @@ fn what_cannot_be_read_so_is_refused() {
     };
     let s3 = "--s3-endpoint http://127.0.0.1:9";
     let at_second = format!("epoch {} is no snapshot", second + 1);
-    let named = format!("its snapshots are {first}");
+    let named = format!("existing snapshots: {first}");
     for (words, expected) in [
         (format!("{at} --op put --snapshot {first} --container c.0"), &["put changes the store"][..]),
         (format!("{at} --op get,remove --snapshot {first} --container c.0"), &["remove changes the store"]),
         (format!("{at} --mix get=90,put=10 --snapshot {first}"), &["put changes the store"]),
         (format!("{at} --op aggregate --snapshot {first}"), &["aggregate changes the store"]),
-        (format!("{at} --op open-container --snapshot {first}"), &["open-container reads no version"]),
+        (format!("{at} --op open-container --snapshot {first}"), &["open-container does not read a version"]),
         (
             format!("{at} --op get --container c.0 --snapshot {}", second + 1),
             &[&at_second, "container=c.0", &named],
         ),
         (
             format!("{at} --op get --containers private --container c --threads 2 --snapshot {first}"),
-            &["container=c.1", &format!("its snapshots are {second}")],
+            &["container=c.1", &format!("existing snapshots: {second}")],
         ),
-        (format!("{at} --op get --container none --snapshot 1"), &["there is no container"]),
-        (format!("{at} --op get --snapshot 0"), &["use an epoch as the store tells it"]),
+        (format!("{at} --op get --container none --snapshot 1"), &["has no container"]),
+        (format!("{at} --op get --snapshot 0"), &["use an epoch as reported by the store"]),
         (format!("s3://b --op get {s3} --snapshot 3"), &["use vos:, engine:// or daos://"]),
         ("rados://p --op get --snapshot 3".to_owned(), &["use vos:, engine:// or daos://"]),
         ("null: --op get --snapshot 3".to_owned(), &["use vos:, engine:// or daos://"]),
@@ -193,13 +193,16 @@ fn what_cannot_be_read_so_is_refused() {
         refused(&words, expected);
     }
     drop(engine);
-    refused(&format!("vos:tank --op get --container c.1 --snapshot {first}"), &["is no snapshot"]);
+    refused(
+        &format!("vos:tank --op get --container c.1 --snapshot {first}"),
+        &["has no snapshot with epoch"],
+    );
     assert_eq!(scratch.run("container create vos:tank bare").code, Some(0));
     refused(
         "vos:tank --op get --container bare --snapshot 1",
-        &["it has no snapshots: strata container snapshot TARGET LABEL makes one"],
+        &["the container has no snapshots: strata container snapshot TARGET LABEL creates one"],
     );
     refused("vos:tank --op get --container none --snapshot 1", &["the pool has no container"]);
-    refused("vos:nowhere --op get --snapshot 1", &["there is no pool in the directory"]);
+    refused("vos:nowhere --op get --snapshot 1", &["the directory contains no pool"]);
     assert!(!scratch.join("nowhere").exists(), "nothing is made to be read");
 }

@@ -36,7 +36,7 @@ fn compare_singles(key: &Key<'_>, coder: &mut Coder) -> Result<Vec<Fault>, Store
     }
     if newest.value_bytes > VALUE_BYTES_MAX {
         let plan = "write it again, or remove it".to_owned();
-        let what = format!("its cells say that it has {} bytes", newest.value_bytes);
+        let what = format!("its cells record a size of {} bytes", newest.value_bytes);
         return Ok(vec![Fault { shard: 0, kind: FindingKind::Stripe, what, plan, mends: Vec::new() }]);
     }
     let expected = whole_cells(&cells, newest, coder);
@@ -47,7 +47,7 @@ fn compare_singles(key: &Key<'_>, coder: &mut Coder) -> Result<Vec<Fault>, Store
             Held::Value { bytes, .. } if Tag::split(bytes).is_some_and(|(_, tag)| tag == newest) => {
                 "its cell does not match the other cells"
             }
-            Held::Value { .. } => "its cell is of another update",
+            Held::Value { .. } => "its cell belongs to another update",
             Held::Missing { .. } => "its cell is missing",
             Held::Damaged => "its cell is damaged",
         };
@@ -66,13 +66,12 @@ fn too_few(key: &Key<'_>, cells: &[Held], count: usize, data: usize) -> Fault {
         _ => false,
     });
     let lost = lost.count();
-    let what = format!("{count} cells of its newest update are there, and it takes {data}");
+    let what = format!("its newest update has {count} cells, but needs {data}");
     if count + lost >= data {
         let plan = "too many of its cells are damaged or lost: write it again, or remove it".to_owned();
         return Fault { shard: 0, kind: FindingKind::Stripe, what, plan, mends: Vec::new() };
     }
-    let plan =
-        "the update was cut off and never acknowledged: it is taken back, and the value before it stays";
+    let plan = "the update was interrupted and never acknowledged: it is rolled back, and the previous value is kept";
     Fault {
         shard: 0,
         kind: FindingKind::Incomplete,
@@ -209,17 +208,17 @@ fn compare_step(
 fn fault_of(shard: usize, needs: Needs, data: usize) -> Fault {
     let bytes = needs.bytes;
     let what = match (needs.is_damaged, shard < data) {
-        (true, true) => format!("its cells are damaged in {bytes} bytes"),
-        (true, false) => format!("its parity is damaged in {bytes} bytes"),
-        (false, _) => format!("its parity does not match its data in {bytes} bytes"),
+        (true, true) => format!("{bytes} bytes of its cells are damaged"),
+        (true, false) => format!("{bytes} bytes of its parity are damaged"),
+        (false, _) => format!("{bytes} bytes of its parity do not match its data"),
     };
     let (plan, mends) = if needs.is_lost {
-        let plan = "too few of its other cells are whole, or they do not match each other: write it again, or remove it";
+        let plan = "too few of its other cells are intact, or they do not match each other: write it again, or remove it";
         (plan.to_owned(), Vec::new())
     } else if shard < data {
-        ("these bytes are computed from the other cells and written again".to_owned(), needs.mends)
+        ("these bytes are recomputed from the other cells and written again".to_owned(), needs.mends)
     } else {
-        ("parity is computed from the data and written again".to_owned(), needs.mends)
+        ("parity is recomputed from the data and written again".to_owned(), needs.mends)
     };
     Fault { shard, kind: FindingKind::Stripe, what, plan, mends }
 }

@@ -31,7 +31,7 @@ fn compare_singles(key: &Key<'_>) -> Result<Vec<Fault>, StoreError> {
     let mut faults = Vec::new();
     for (shard, copy) in copies.iter().enumerate() {
         let fault = |what: &str| {
-            let plan = format!("it is written again from the copy on target {source} (epoch {epoch})");
+            let plan = format!("it is rewritten from the copy on target {source} (epoch {epoch})");
             let mends = vec![Mend::Write(Write::Single, value.clone())];
             Fault { shard, kind: FindingKind::Copy, what: what.to_owned(), plan, mends }
         };
@@ -42,7 +42,7 @@ fn compare_singles(key: &Key<'_>) -> Result<Vec<Fault>, StoreError> {
         };
         faults.extend(match copy {
             Held::Value { .. } | Held::Damaged if is_removed => {
-                Some(removal("a removal was cut off: it reached other copies, and not this one"))
+                Some(removal("a removal was interrupted: it reached other copies, but not this one"))
             }
             Held::Value { bytes, .. } if bytes == value => None,
             Held::Value { .. } => Some(fault("its copy differs from the newest one")),
@@ -113,9 +113,9 @@ fn compare_arrays(key: &Key<'_>) -> Result<Vec<Fault>, StoreError> {
 fn fault_of(shard: usize, needs: Needs) -> Fault {
     let what = format!("{} in {} bytes", needs.what, needs.bytes);
     let (plan, mends) = if needs.is_lost {
-        ("no copy of a part of it is whole: write it again, or remove it".to_owned(), Vec::new())
+        ("no copy of one part of it is intact: write it again, or remove it".to_owned(), Vec::new())
     } else {
-        (format!("these bytes are written again from the copy on target {}", needs.source), needs.mends)
+        (format!("these bytes are rewritten from the copy on target {}", needs.source), needs.mends)
     };
     Fault { shard, kind: FindingKind::Copy, what, plan, mends }
 }

@@ -144,11 +144,11 @@ impl Pool {
 
 fn lock_pool(dir: &Path) -> Result<Lock, Error> {
     if !dir.join(superblock::FILE).is_file() {
-        let error = Error::usage("pool", "there is no pool in the directory").with("path", dir.display());
+        let error = Error::usage("pool", "the directory contains no pool").with("path", dir.display());
         return Err(match Pool::standing(dir) {
             super::Standing::Unfinished => error
-                .remedy("its making was cut off and it holds nothing: strata pool create makes it anew, strata pool destroy removes it"),
-            _ => error.remedy("give the directory of one, or make one: strata pool create vos:DIR"),
+                .remedy("its creation was interrupted, and it is empty: strata pool create creates it again, strata pool destroy removes it"),
+            _ => error.remedy("use the directory of a pool, or create one: strata pool create vos:DIR"),
         });
     }
     Superblock::lock_to_look(dir)
@@ -169,7 +169,7 @@ fn examine(dir: &Path, _lock: &Lock) -> Result<Examined, Error> {
     let access = access_of(dir, Flush::Auto)?;
     let settled = settled::read(dir);
     if settled.is_none() {
-        examined.push(Finding::new(FindingKind::File, LOST_MARK).mended("it is written anew"));
+        examined.push(Finding::new(FindingKind::File, LOST_MARK).mended("it is rewritten"));
     }
     let setup = TargetSetup {
         purpose: Purpose::Look,
@@ -186,7 +186,7 @@ fn examine(dir: &Path, _lock: &Lock) -> Result<Examined, Error> {
     names::compare(&targets, &mut examined, None);
     if examined.unseen > 0 {
         let note = format!(
-            "{} versions that nobody sees any more are damaged; the next aggregation frees them",
+            "{} versions that are no longer visible are damaged; the next aggregation frees them",
             examined.unseen
         );
         examined.report.notes.push(note);
@@ -213,17 +213,17 @@ fn read_superblock(dir: &Path, examined: &mut Examined) -> Result<Option<Superbl
         _ => {}
     }
     let what =
-        "the superblock is damaged: what the pool was made with is not known, and nothing else was examined";
+        "the superblock is damaged: the settings of the pool are unknown, and nothing else was examined";
     let finding = Finding::new(FindingKind::Superblock, what);
     examined.push(
-        finding.kept("there is one copy of it: restore the file, or destroy the pool and make it again"),
+        finding.kept("there is only one copy: restore the file, or destroy the pool and create a new one"),
     );
     Ok(None)
 }
 
 /// The table of containers; none where it cannot be read at all.
 fn read_table(dir: &Path, examined: &mut Examined) -> Option<Table> {
-    let restore = "there is one copy of it: restore the file; which containers there are is not known without it, and nothing else was examined";
+    let restore = "there is only one copy: restore the file; without it the containers are unknown, and nothing else was examined";
     match Table::read_damaged(dir) {
         Err(error) => {
             let what = format!("the table of containers cannot be read: {error}");
@@ -239,7 +239,7 @@ fn read_table(dir: &Path, examined: &mut Examined) -> Option<Table> {
         Ok((Some(table), Some(what))) => {
             let labels: Vec<&str> = table.rows.iter().map(|row| row.label.as_str()).collect();
             let plan = format!(
-                "its rows can be read, and are written anew as they are read: {}",
+                "its rows can be read, and are rewritten as they are read: {}",
                 if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }
             );
             let what = format!("the table of containers is damaged: {what}");
@@ -254,10 +254,10 @@ fn read_table(dir: &Path, examined: &mut Examined) -> Option<Table> {
 fn check_snapshots(table: &Table, examined: &mut Examined) {
     for row in &table.rows {
         if !row.snapshots.is_sorted_by(|one, other| one < other) {
-            let what = "its snapshots are not in the order of their epochs";
+            let what = "its snapshots are not sorted by epoch";
             let finding = Finding::new(FindingKind::Table, what);
             let finding = Finding { container: Some(row.label.clone()), ..finding };
-            examined.push(finding.mended("they are put in order"));
+            examined.push(finding.mended("they are sorted"));
             examined.table = Some(table.clone());
         }
     }
@@ -295,12 +295,12 @@ fn take_back(targets: &[Option<Arc<Target>>], settled: Epoch, examined: &mut Exa
     match retreat::take_back(targets, settled) {
         Ok(0) => {}
         Ok(count) => examined.report.notes.push(format!(
-            "{count} updates of several targets were cut off by a failure; the next open takes them back"
+            "{count} updates of several targets were interrupted by a failure; the next open rolls them back"
         )),
         Err(error) => {
-            let what = format!("updates that a failure cut off cannot be taken back: {error}");
+            let what = format!("updates that a failure interrupted cannot be rolled back: {error}");
             let finding = Finding::new(FindingKind::File, what);
-            examined.push(finding.kept("the device or the file system has to be mended first"));
+            examined.push(finding.kept("the device or the file system must be repaired first"));
         }
     }
 }
@@ -313,11 +313,11 @@ fn open_target(dir: &Path, number: u32, first: &TargetSetup, examined: &mut Exam
     if has_index && !is_whole(&index).unwrap_or(false) {
         let what = "the checksum of its index does not match";
         let finding = Finding::new(FindingKind::Index, what).on(number);
-        examined.push(finding.mended("the index goes, and the log is read instead"));
+        examined.push(finding.mended("the index is removed, and the log is read instead"));
     }
     if mark_is_damaged(&own) {
         let finding = Finding::new(FindingKind::File, "the mark beside its log is damaged").on(number);
-        examined.push(finding.mended("it is written anew"));
+        examined.push(finding.mended("it is rewritten"));
     }
     let setup = TargetSetup { number, dir: own, ..first.clone() };
     let target = Target::open(&setup).inspect_err(|error| {
@@ -336,10 +336,9 @@ fn examine_target(number: u32, opened: &OpenTarget, first: &TargetSetup, examine
     for &(segment, line, lines) in &census.gaps {
         let bytes = lines as usize * LINE_BYTES;
         let what = format!(
-            "{bytes} bytes at line {line} of segment {segment} of the log are damaged: what they held is lost"
+            "{bytes} bytes at line {line} of segment {segment} of the log are damaged: their contents are lost"
         );
-        let plan =
-            "nothing tells what it was; copies and cells of it on other targets are restored from there";
+        let plan = "the contents are unknown; copies and cells on other targets are used to restore them";
         examined.push(Finding::new(FindingKind::Log, what).on(number).kept(plan));
         examined.holed.insert(number);
     }
@@ -361,7 +360,7 @@ fn note_destroyed(census: &Census, number: u32, examined: &mut Examined) {
     if lines > 0 {
         let bytes = lines * LINE_BYTES as u64;
         let note = format!(
-            "target {number}: {bytes} bytes of the log are of containers that were destroyed; the next collection frees them"
+            "target {number}: {bytes} bytes of the log belong to destroyed containers; the next collection frees them"
         );
         examined.report.notes.push(note);
     }
@@ -391,9 +390,9 @@ fn compare_with_log(setup: &TargetSetup, census: &Census, examined: &mut Examine
     let (missing, stale) = (read.difference(&own).count(), own.difference(&read).count());
     if missing + stale > 0 {
         let what = format!(
-            "the index and the log disagree: {missing} versions are the latest in the log and not in the index, {stale} in the index and not in the log"
+            "the index and the log disagree: {missing} latest versions are only in the log, {stale} only in the index"
         );
         let finding = Finding::new(FindingKind::Index, what).on(setup.number);
-        examined.push(finding.mended("the index goes, and the log is read instead"));
+        examined.push(finding.mended("the index is removed, and the log is read instead"));
     }
 }

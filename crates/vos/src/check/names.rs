@@ -103,14 +103,14 @@ pub(super) fn compare(
                     let what = format!("its copies cannot be read: {error}");
                     let finding = Finding::new(FindingKind::File, what);
                     let finding = with_place(&key, finding, examined);
-                    examined.push(finding.kept("the device or the file system has to be mended first"));
+                    examined.push(finding.kept("the device or the file system must be repaired first"));
                 }
             }
         }
     }
     if skipped > 0 {
         let note = format!(
-            "{skipped} values were not compared: a target with a copy or a cell of them cannot be opened"
+            "{skipped} values were not compared, because a target with a copy or a cell of them cannot be opened"
         );
         examined.report.notes.push(note);
     }
@@ -170,7 +170,7 @@ fn mend(key: &Key<'_>, faults: &[Fault], mender: &mut Mender) {
         match done {
             Ok(()) => mender.done.push(format!("{name}: {}", fault.plan)),
             Err(error) => {
-                mender.left.push(format!("{name}: {}: it could not be mended: {error}", fault.what));
+                mender.left.push(format!("{name}: {}: cannot be repaired: {error}", fault.what));
             }
         }
     }

@@ -62,11 +62,11 @@ pub(super) fn examine(subject: &Subject<'_>, examined: &mut Examined) {
             examined
                 .report
                 .findings
-                .push(finding.kept("the device or the file system has to be mended first"));
+                .push(finding.kept("the device or the file system must be repaired first"));
         }
     }
     for found in &references[first..] {
-        let what = format!("the index refers to line {}, which is behind the end of the log", found.location);
+        let what = format!("the index refers to line {}, which is beyond the end of the log", found.location);
         examined.found(place_of(subject, found, FindingKind::Index, &what, None, examined));
     }
     report_strangers(subject, strangers, examined);
@@ -89,11 +89,14 @@ fn examine_segment(
         SegmentHead::Damaged => space::report_head(subject, number, &head, facts, examined),
         SegmentHead::Used(sequence) if sequence != facts.sequence && !facts.is_free => {
             let what = format!(
-                "segment {number} of the log has sequence {sequence}, and the index says {}",
+                "segment {number} of the log has sequence {sequence}, but the index has {}",
                 facts.sequence
             );
             let finding = Finding::new(FindingKind::Index, what).on(subject.number);
-            examined.report.findings.push(finding.mended("the index goes, and the log is read instead"));
+            examined
+                .report
+                .findings
+                .push(finding.mended("the index is removed, and the log is read instead"));
         }
         SegmentHead::Free(_) | SegmentHead::Used(_) => {}
     }
@@ -139,7 +142,7 @@ fn examine_record(
     extents: &mut Vec<Extent>,
 ) {
     let found = &subject.census.references[at];
-    let opened = record.ok_or("its record reaches over the end of its segment").and_then(|record| {
+    let opened = record.ok_or("its record extends beyond the end of its segment").and_then(|record| {
         let opened = open(record, sequence, found)?;
         Ok((record, opened))
     });
@@ -178,7 +181,7 @@ fn open(record: &[u8], sequence: u32, found: &Reference) -> Result<Opened, &'sta
         return Err("the checksum of its record's header does not match");
     }
     if header.lines() != found.lines as usize {
-        return Err("its record has another length than the index says");
+        return Err("its record has a different length than in the index");
     }
     if !header.commitment(record).1 {
         return Err("the commit word of its record does not match");
@@ -190,7 +193,7 @@ fn open(record: &[u8], sequence: u32, found: &Reference) -> Result<Opened, &'sta
         && (found.sort == Sort::Discard || header.object == found.object)
         && has_keys(found, &dkey, &akey);
     if !is_same {
-        return Err("its record is one of another key");
+        return Err("its record belongs to another key");
     }
     Ok(Opened { header, dkey, akey })
 }
@@ -251,7 +254,7 @@ fn verify(
         for (start, length) in pieces {
             let content = subject.target.data_content(start, length.min(bytes as u64) as usize);
             let content = content.map_err(|error| format!("its data cannot be read: {error}"))?;
-            let outside = || format!("its data would lie at byte {start} of the data file, outside");
+            let outside = || format!("its data would be at byte {start} of the data file, beyond its end");
             let content = content.ok_or_else(outside)?;
             extents.push(Extent { start, bytes: crate::data::extent_bytes(length), owner });
             let wanted = (bytes - value.len()).min(length as usize);
@@ -284,14 +287,12 @@ pub(super) fn place_of(
         ..Finding::new(kind, what).on(subject.number)
     };
     let finding = match found.seen {
-        Seen::Snapshot => {
-            finding.kept("a snapshot alone shows it, and what snapshots show cannot be written again")
-        }
+        Seen::Snapshot => finding.kept("only a snapshot shows it, and data of snapshots cannot be rewritten"),
         Seen::Latest if kind == FindingKind::Index => {
-            finding.mended("the index goes, and the log is read instead")
+            finding.mended("the index is removed, and the log is read instead")
         }
         Seen::Latest | Seen::Nobody => {
-            finding.kept("there is no other copy of it: write it again, or remove it")
+            finding.kept("no other copy of it exists: write it again, or remove it")
         }
     };
     (finding, Some(*found))
@@ -306,7 +307,10 @@ fn report_strangers(
     for (container, (records, kind)) in strangers {
         let known = examined.strangers.insert(container, kind);
         let label = super::adopted_label(container);
-        let what = format!("{records} records are of container number {}, which no table names", container.0);
+        let what = format!(
+            "{records} records belong to container number {}, which is not in any table",
+            container.0
+        );
         let finding = Finding::new(FindingKind::Container, what).on(subject.number);
         let plan = match known {
             None => format!("it is named {label} in the table"),

@@ -68,7 +68,7 @@ fn mend_files(dir: &Path, examined: &mut Examined, mender: &mut Mender) -> Resul
         file.write_all_at(head, at).and_then(|()| files::sync(&file, &path)).map_err(failed)?;
         mender
             .done
-            .push(format!("target {target}: the header of segment {segment} of the log was written anew"));
+            .push(format!("target {target}: the header of segment {segment} of the log was rewritten"));
     }
     let is_changed = !examined.heads.is_empty();
     let Some(mut table) = examined.table.take() else { return Ok(is_changed) };
@@ -78,7 +78,7 @@ fn mend_files(dir: &Path, examined: &mut Examined, mender: &mut Mender) -> Resul
         mender.done.push(format!("container number {} was named {} in the table", id.0, adopted_label(*id)));
     }
     table.write_or_error()?;
-    mender.done.push("the table of containers was written anew".to_owned());
+    mender.done.push("the table of containers was rewritten".to_owned());
     Ok(true)
 }
 
@@ -116,12 +116,12 @@ fn drop_indexes(dir: &Path, examined: &Examined, mender: &mut Mender) -> Result<
         }
         if damaged.contains(&target) {
             mender.left.push(format!(
-                "target {target}: its index was kept, because without it older versions would stand where values are damaged"
+                "target {target}: its index was kept, because without it older versions would replace damaged values"
             ));
             continue;
         }
         files::remove(&path).map_err(|error| file_error("cannot remove the index", &path, error))?;
-        mender.done.push(format!("target {target}: the index was removed, and the log read instead"));
+        mender.done.push(format!("target {target}: the index was removed, and the log was read instead"));
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ fn mend_values(
     for (number, target) in pool.targets().iter().enumerate() {
         if damaged.contains(&(number as u32)) {
             mender.left.push(format!(
-                "target {number}: no space was freed: that could overwrite what is left of damaged values"
+                "target {number}: no space was freed, because that could overwrite remains of damaged values"
             ));
             continue;
         }
@@ -163,12 +163,12 @@ fn mend_values(
             Ok::<(), crate::StoreError>(())
         });
         if let Err(error) = swept {
-            mender.left.push(format!("target {number}: its space could not be freed: {error}"));
+            mender.left.push(format!("target {number}: its space cannot be freed: {error}"));
         }
     }
     if freed.versions_dropped > 0 || freed.segments_freed > 0 {
         mender.done.push(format!(
-            "{} versions that nobody sees were dropped, {} segments of the log and {} bytes of the data files freed",
+            "{} versions that are no longer visible were dropped, {} segments of the log and {} bytes of the data files freed",
             freed.versions_dropped, freed.segments_freed, freed.nvme_freed_bytes
         ));
     }

@@ -10,7 +10,7 @@ use crate::storage_target::SegmentFacts;
 /// A header that differs in more bits from what it may have been is something else.
 const DISTANCE_BITS_MAX: u32 = 64;
 
-const INDEX_GOES: &str = "the index goes, and the log is read instead";
+const INDEX_GOES: &str = "the index is removed, and the log is read instead";
 
 /// A header of a segment that is neither free nor whole.
 pub(super) fn report_head(
@@ -27,7 +27,7 @@ pub(super) fn report_head(
         Some(whole) if is_free(&whole) => {
             let what = format!("the header of segment {number} of the log is damaged; the segment is free");
             examined.heads.push((subject.number, number, whole));
-            examined.report.findings.push(finding(what).mended("the header is written anew"));
+            examined.report.findings.push(finding(what).mended("the header is rewritten"));
         }
         Some(whole) => {
             let what = format!("the header of segment {number} of the log is damaged");
@@ -35,15 +35,14 @@ pub(super) fn report_head(
             examined
                 .report
                 .findings
-                .push(finding(what).mended("the header is written anew, and its records are read"));
+                .push(finding(what).mended("the header is rewritten, and its records are read"));
         }
         None => {
             let what =
-                format!("the header of segment {number} of the log is damaged beyond telling its sequence");
-            examined
-                .report
-                .findings
-                .push(finding(what).kept("its records cannot be told from older ones: restore the pool"));
+                format!("the header of segment {number} of the log is damaged, and its sequence is unknown");
+            examined.report.findings.push(
+                finding(what).kept("its records cannot be distinguished from older ones: restore the pool"),
+            );
         }
     }
 }
@@ -98,12 +97,14 @@ pub(super) fn examine_space(subject: &Subject<'_>, extents: &mut [Extent], exami
     if off > 0 {
         report(
             FindingKind::Leak,
-            format!("{off} segments of the log have another number of lines in use than the index notes"),
+            format!(
+                "{off} segments of the log have a different number of lines in use than the index records"
+            ),
         );
     }
     let keys: u64 = census.keys.values().map(|keys| keys.akeys).sum();
     if keys != census.keys_noted {
-        report(FindingKind::Index, format!("the index has {keys} keys, and notes {}", census.keys_noted));
+        report(FindingKind::Index, format!("the index has {keys} keys, but records {}", census.keys_noted));
     }
     extents.sort_unstable();
     examine_extents(subject, extents, examined);
@@ -123,7 +124,7 @@ fn examine_extents(subject: &Subject<'_>, extents: &[Extent], examined: &mut Exa
             let what = match (before.flatten(), owner) {
                 (Some(_), Some(_)) => "its extent of the data file overlaps that of another value",
                 (None, None) => "two free extents of the data file overlap",
-                _ => "its extent of the data file is free as well",
+                _ => "its extent of the data file is also marked free",
             };
             let reference = owner.or(before.flatten()).map(|owner| &census.references[owner]);
             let finding = match reference {

@@ -199,7 +199,7 @@ impl World {
     /// Checks all that was promised of a pool that is open.
     pub(super) fn check(&self, promises: &Promises) {
         let is_damage =
-            |line: &&String| !line.ends_with("updates of several targets were cut off, and taken back");
+            |line: &&String| !line.ends_with("interrupted updates of several targets were rolled back");
         let damage: Vec<_> = self.pool().findings().iter().filter(is_damage).collect();
         assert_eq!(damage, [""; 0], "damage was found where there is none");
         let labels: Vec<String> = self.pool().containers().into_iter().map(|facts| facts.label).collect();

@@ -4,7 +4,7 @@ use units::ParseError;
 
 use super::Key;
 
-const ACCEPTED: &str = "text with {D%M*S} where the key's number divided by D, modulo M, times S, shall stand; each may be left out, as in r{12}/d{4%3}/f{%4} and at-{*4096}; {-} for the one name of one key";
+const ACCEPTED: &str = "text with {D%M*S} for the key's number divided by D, modulo M, times S; each part is optional, as in r{12}/d{4%3}/f{%4} and at-{*4096}; {-} if there is only one key";
 /// Braces that no number stands in.
 pub const NO_NUMBER: &str = "-";
 

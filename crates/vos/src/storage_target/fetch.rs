@@ -315,7 +315,7 @@ impl Target {
             || header.akey(record) != place.akey
             || header.epoch != part.epoch
         {
-            return Err(self.note_damage(place, "its record is one of another key"));
+            return Err(self.note_damage(place, "its record belongs to another key"));
         }
         Ok(header)
     }

@@ -298,7 +298,7 @@ impl Target {
     #[must_use]
     pub fn durable_by(&self) -> &str {
         match self.durability {
-            Durability::None => "nothing before the store is closed",
+            Durability::None => "nothing until the store is closed",
             _ => self.medium.durable_by(),
         }
     }

@@ -78,11 +78,7 @@ pub(crate) fn file_error(what: &'static str, path: &Path, source: impl Into<std:
     let source = source.into();
     let is_full = source.raw_os_error() == Some(libc::ENOSPC);
     let error = Error::system("pool", what, source).with("path", path.display());
-    if is_full {
-        error.remedy("make --scm or --nvme smaller, or free space on this file system")
-    } else {
-        error
-    }
+    if is_full { error.remedy("reduce --scm or --nvme, or free space on this file system") } else { error }
 }
 
 impl TargetSetup {
@@ -99,7 +95,7 @@ impl TargetSetup {
         if self.is_new {
             // Its size alone: space is taken as it is needed.
             let sized = file.set_len(bytes).and_then(|()| files::sync(&file, &path));
-            sized.map_err(|error| file_error("cannot give the file its size", &path, error))?;
+            sized.map_err(|error| file_error("cannot set the size of the file", &path, error))?;
         } else {
             check_size(&file, &path, bytes)?;
         }
@@ -134,11 +130,11 @@ fn check_size(file: &File, path: &Path, bytes: u64) -> Result<(), Error> {
     if found == bytes {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Run, "pool", "the file has not the size that its pool was made with")
+    Err(Error::new(ErrorKind::Run, "pool", "the file does not have the size that its pool was created with")
         .with("path", path.display())
         .with("bytes", bytes)
         .with("found_bytes", found)
-        .remedy("the pool is damaged: restore it, or destroy it and make it again"))
+        .remedy("the pool is damaged: restore it, or destroy it and create a new one"))
 }
 
 fn open_or_make(path: &Path, is_new: bool) -> Result<File, Error> {
@@ -202,7 +198,7 @@ impl Target {
             target.allocate_whole().map_err(|error| match error {
                 StoreError::ScmFull | StoreError::NvmeFull => {
                     let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
-                    file_error("cannot allocate the whole of the store", &setup.dir, full)
+                    file_error("cannot allocate the whole store", &setup.dir, full)
                 }
                 error => failed(error),
             })?;

@@ -253,7 +253,7 @@ impl Target {
                 }
                 SegmentHead::Damaged => {
                     self.marks.lock().is_damaged = true;
-                    self.note(format!("target {}: the header of segment {number} of the log is damaged: what it holds is lost", self.number));
+                    self.note(format!("target {}: the header of segment {number} of the log is damaged: its contents are lost", self.number));
                     segments[number].usage = Use::Sealed;
                     segments[number].used_lines = self.segment_lines;
                 }
@@ -313,7 +313,7 @@ impl Target {
         if gap.is_damage(durable) {
             let bytes = gap.lines as usize * LINE_BYTES;
             self.note(format!(
-                "target {}: {bytes} bytes at line {} of segment {number} of the log are damaged: what they held is lost",
+                "target {}: {bytes} bytes at line {} of segment {number} of the log are damaged: their contents are lost",
                 self.number, gap.line
             ));
             return Ok(());

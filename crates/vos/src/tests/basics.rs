@@ -453,7 +453,7 @@ fn containers_are_apart_and_their_ids_are_given_once() {
     assert!(fixture.target().space().scm_free_bytes > before.scm_free_bytes);
     assert_eq!(get(fixture.target(), &place, None), Ok(b"here".to_vec()));
     let error = fixture.pool().destroy_container("other").expect_err("gone").to_string();
-    assert!(error.contains("there are: strata"), "{error}");
+    assert!(error.contains("existing containers: strata"), "{error}");
 }
 
 #[test]
@@ -462,9 +462,9 @@ fn other_directories_and_versions_are_refused() {
     let options = PoolOptions { scm_bytes: 2 * MIB, ..PoolOptions::default() };
     std::fs::write(scratch.path().join("thesis.tex"), b"x").expect("written");
     let error = Pool::create(scratch.path(), &options).expect_err("foreign").to_string();
-    assert!(error.contains("holds other files") && error.contains("thesis.tex"), "{error}");
+    assert!(error.contains("contains other files") && error.contains("thesis.tex"), "{error}");
     let error = Pool::open(scratch.path(), &options.open).expect_err("none").to_string();
-    assert!(error.contains("make one first"), "{error}");
+    assert!(error.contains("create one first"), "{error}");
     let dir = scratch.path().join("pool");
     let pool = Pool::create(&dir, &options).expect("made");
     assert!(Pool::exists(&dir));

@@ -60,7 +60,7 @@ fn objects_that_nobody_claims_are_others_and_stay() {
 fn a_pool_is_of_one_run_only_where_all_in_it_is() {
     let mut fixture = Fixture::new(Ground::Memory, 8 * MIB, 0, Checksum::Crc32);
     let why = fixture.pool().of_others(RUN).expect("listed");
-    assert_eq!(why, ["container strata: this run did not make it"]);
+    assert_eq!(why, ["container strata: this run did not create it"]);
     fixture.pool().destroy_container("strata").expect("destroyed");
     let properties = ContainerProperties { maker: Some(RUN), ..ContainerProperties::default() };
     fixture.container = fixture.pool().create_container("strata", &properties).expect("made");

@@ -135,7 +135,7 @@ fn what_was_cut_off_is_taken_back_however_much_of_it_there_is() {
         coded.reopen(false);
         let expected = [if cells < SHARDS { 2 } else { 3 }; SHARDS];
         assert_eq!((coded.stamps("kept"), coded.stamps("torn")), ([1; SHARDS], expected), "{cells} cells");
-        let taken_back = "1 updates of several targets were cut off, and taken back";
+        let taken_back = "1 interrupted updates of several targets were rolled back";
         let findings: &[&str] = if (1..SHARDS).contains(&cells) { &[taken_back] } else { &[] };
         assert_eq!(coded.pool().findings(), findings, "{cells} cells");
         // What was taken back stays so, and is not missed when old versions go.
@@ -157,7 +157,7 @@ fn a_first_update_and_several_that_were_cut_off() {
     coded.write("twice", 4, 3);
     coded.reopen(false);
     assert_eq!((coded.stamps("first"), coded.stamps("twice")), ([0; SHARDS], [2; SHARDS]));
-    assert_eq!(coded.pool().findings(), ["3 updates of several targets were cut off, and taken back"]);
+    assert_eq!(coded.pool().findings(), ["3 interrupted updates of several targets were rolled back"]);
 }
 
 /// Parity of a later update counts on the cells of the earlier one.
@@ -263,7 +263,7 @@ fn damage_is_no_cut() {
         (0..4).map(|lines| record - lines * 64).find(|at| bytes[at + 4] == 1 && bytes[*at..at + 4] != [0; 4]);
     file.write_all_at(&[0xee; 64], from.expect("a header") as u64).expect("written");
     let pool = Pool::open(&coded.dir.path().join("pool"), &OpenOptions::default()).expect("opens");
-    assert!(pool.findings().iter().all(|line| !line.contains("taken back")), "{:?}", pool.findings());
+    assert!(pool.findings().iter().all(|line| !line.contains("rolled back")), "{:?}", pool.findings());
     assert!(pool.findings().iter().any(|line| line.contains("damaged")), "{:?}", pool.findings());
     coded.pool = Some(pool);
     let mut expected = [2; SHARDS];
@@ -353,7 +353,7 @@ fn what_was_computed_from_something_lost_goes_too() {
         target.lose(coded.container, lost.clone());
     }
     coded.reopen(false);
-    assert_eq!(coded.pool().findings(), ["2 updates of several targets were cut off, and taken back"]);
+    assert_eq!(coded.pool().findings(), ["2 interrupted updates of several targets were rolled back"]);
     coded.pool.take().expect("open").close().expect("closed");
     let report = Pool::check(&coded.dir.path().join("pool")).expect("examined");
     assert!(report.is_clean(), "{report:#?}");

@@ -14,18 +14,25 @@ pub(super) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("scan")
-        .about("Show network interfaces, their speeds, NUMA nodes and providers, and which one a load would go through")
-        .arg(Arg::new("to").value_name("TARGET").num_args(0..).help("Where the load would go: tcp://HOST:PORT, or a host"))
+        .about(
+            "Show network interfaces, their speeds, NUMA nodes and providers, and which one a load would use",
+        )
+        .arg(
+            Arg::new("to")
+                .value_name("TARGET")
+                .num_args(0..)
+                .help("Target of the load: tcp://HOST:PORT, or a host"),
+        )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
         .arg(
             Arg::new("refresh")
                 .long("refresh")
                 .action(ArgAction::SetTrue)
-                .help("Scan again, whatever was kept of the last scan"),
+                .help("Scan again and ignore the cached scan"),
         )
         .arg(word("provider", "NAME", "For this provider: tcp, ofi+tcp, ofi+verbs, ... [default: tcp]"))
-        .arg(word("interface", "NAME", "With this interface asked for [default: $OFI_INTERFACE]"))
-        .arg(word("domain", "NAME", "With this domain asked for [default: $OFI_DOMAIN]"))
+        .arg(word("interface", "NAME", "If this interface is requested [default: $OFI_INTERFACE]"))
+        .arg(word("domain", "NAME", "If this domain is requested [default: $OFI_DOMAIN]"))
 }
 
 /// Scans and shows.
@@ -39,7 +46,7 @@ pub(super) fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Err
     if matches.get_flag("refresh") {
         match std::fs::remove_file(cache.path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::system("scan", "cannot remove what was kept of the last scan", error)
+                return Err(Error::system("scan", "cannot remove the cached scan", error)
                     .with("path", cache.path().display()));
             }
             _ => {}

@@ -7,7 +7,7 @@ use crate::{OpenRequest, Rpc};
 /// The table line.
 pub(super) const REGISTRATION: Registration<Rpc, OpenRequest> = Registration {
     name: "null",
-    summary: "sends nothing: the floor, what strata itself costs",
+    summary: "sends nothing: strata's own overhead",
     capabilities: Capabilities {
         classes: Rpc::CLASSES,
         asynchronous: true,

@@ -33,7 +33,7 @@ use tickets::Tickets;
 /// The table line.
 pub(super) const REGISTRATION: Registration<Rpc, OpenRequest> = Registration {
     name: "ofi",
-    summary: "libfabric: reliable datagrams and RMA over tcp, shm, verbs, cxi and whatever else it offers",
+    summary: "libfabric: reliable datagrams and RMA over tcp, shm, verbs, cxi and its other providers",
     capabilities: Capabilities {
         classes: Rpc::CLASSES,
         asynchronous: true,
@@ -168,7 +168,7 @@ impl Ofi {
         }
         let count = self.port.poll(events).map_err(|errno| {
             let source = std::io::Error::from_raw_os_error(errno);
-            Error::system("libfabric", "the completion queue is broken", source)
+            Error::system("libfabric", "the completion queue failed", source)
         })?;
         for event in &events[..count] {
             self.handle(*event, done);

@@ -26,7 +26,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<Rpc, OpenRequest> = Registration {
     name: "tcp",
-    summary: "TCP sockets, pipelined; bulk on a stream of its own",
+    summary: "TCP sockets, pipelined; bulk on a separate stream",
     capabilities: CAPABILITIES,
     open,
 };

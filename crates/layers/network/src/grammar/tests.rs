@@ -87,7 +87,7 @@ fn other_sizes_are_refused_with_what_is_taken() {
     assert!(refusal("(0 0) (1073741825 0)").ends_with("use sizes of at most 1GiB"));
     assert!(refusal("2g").ends_with("use sizes of at most 1GiB"));
     assert!(refusal("e1000").ends_with("use e0 for an empty payload, or i1000 or b1000"));
-    assert!(refusal("1 2 3").ends_with("use one size, or two with a blank between them"));
+    assert!(refusal("1 2 3").ends_with("use one size, or two separated by a blank"));
     assert!(refusal(&"0,".repeat(1001)).ends_with("use at most 1000 pairs of sizes"));
     assert_eq!(sizes(&"0,".repeat(1000)).len(), 1000);
 }

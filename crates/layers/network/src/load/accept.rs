@@ -16,7 +16,7 @@ use crate::plan::check_received;
 /// A plan that cannot be carried out, with what is accepted.
 pub(super) fn accept(plan: &PhasePlan, limits: &AcceptLimits) -> Result<u64, Error> {
     let Some(plan) = plan.of::<NetworkPlan>() else {
-        return Err(Error::usage("plan", "it is no plan of the network"));
+        return Err(Error::usage("plan", "it is not a network plan"));
     };
     let bytes = check_received(plan, limits.memory_bytes);
     let bytes = bytes.map_err(|error| Error::usage("plan", error.to_string()))?;
@@ -34,7 +34,7 @@ fn check_stays_here(endpoint: &EndpointPlan) -> Result<(), Error> {
     if is_here {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Unsafe, "plan", "an engine without a token drives no load beyond loopback")
+    Err(Error::new(ErrorKind::Unsafe, "plan", "an engine without a token generates no load beyond loopback")
         .with("endpoint", &endpoint.label)
         .with("address", &endpoint.uri)
         .remedy("start the engines with the same --token-file"))
@@ -98,6 +98,6 @@ mod tests {
             assert!(check(&job(uri, 1), true).is_ok(), "{uri}");
         }
         assert!(check(&job("tcp://[::1]:80", 1), false).is_ok());
-        assert!(refusal(&job("file:///etc/passwd", 1), false).contains("no address of an endpoint"));
+        assert!(refusal(&job("file:///etc/passwd", 1), false).contains("not an endpoint address"));
     }
 }

@@ -77,7 +77,7 @@ impl LayerRun for NetworkRun {
     }
 
     fn keeps_parts(&self, _plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
-        Some("a load of the network leaves nothing for another host to read".to_owned())
+        Some("a network load leaves no data for another host to read".to_owned())
     }
 
     fn keeps_hosts(&self, _plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {

@@ -133,7 +133,7 @@ impl<'a> Finder<'a> {
         self.check()?;
         let found = self.endpoints()?;
         if let Some(asked) = self.own.provider.as_ref().filter(|asked| **asked != found.provider) {
-            return Err(usage(format!("the engines are reached over {}, not over {asked}", found.provider))
+            return Err(usage(format!("the engines use {}, not {asked}", found.provider))
                 .remedy("leave out --provider, or start engines with it"));
         }
         let masters = self.masters()?;
@@ -178,7 +178,7 @@ impl<'a> Finder<'a> {
         let wrong = [
             (
                 !targets.is_empty() && !own.servers.is_empty(),
-                "a target and --servers both say where to send: give one of them",
+                "a target and --servers both set where to send: use one of them",
             ),
             (
                 by_group && !own.servers.is_empty(),
@@ -186,20 +186,23 @@ impl<'a> Finder<'a> {
             ),
             (
                 !own.endpoints.is_empty() && !own.servers.is_empty(),
-                "--endpoint names ranks of a group; --servers are addressed by host: give one of them",
+                "--endpoint refers to ranks of a group, --servers to hosts: use one of them",
             ),
             (
                 !own.masters.is_empty() && !self.spec.clients.is_empty(),
-                "--master and --clients both say who drives: give one of them",
+                "--master and --clients both set who generates the load: use one of them",
             ),
             (
                 !own.endpoints.is_empty() && targets.iter().any(|target| !is_own(target)),
-                "--endpoint names ranks of a group, and an address names one engine: give one of them",
+                "--endpoint refers to ranks of a group, but an address refers to one engine: use one of them",
             ),
-            (targets.len() > 1 && targets.iter().any(is_own), "loopback: and null: stand alone"),
+            (
+                targets.len() > 1 && targets.iter().any(is_own),
+                "loopback: and null: cannot be combined with other targets",
+            ),
             (
                 targets.iter().any(is_own) && (!own.masters.is_empty() || !self.spec.clients.is_empty()),
-                "loopback: and null: are driven from here: leave out --master and --clients",
+                "loopback: and null: are driven by this process: leave out --master and --clients",
             ),
         ];
         match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -253,7 +256,7 @@ impl<'a> Finder<'a> {
             own.endpoints.clone()
         };
         if wanted.iter().any(|endpoint| endpoint.rank != 0) {
-            return Err(usage("loopback: is one engine, rank 0").remedy("give --endpoint 0:TAGS"));
+            return Err(usage("loopback: is one engine, rank 0").remedy("use --endpoint 0:TAGS"));
         }
         let tags = wanted.iter().map(|endpoint| endpoint.tag + 1).max().unwrap_or(3);
         let taken = if self.spec.numa.is_some() { Some(&[][..]) } else { self.spec.cores.as_deref() };
@@ -306,12 +309,12 @@ impl<'a> Finder<'a> {
         let mut endpoints = Vec::new();
         for uri in &self.spec.targets {
             let address = Address::parse(uri).map_err(|_| {
-                usage(format!("{:?} is no address of an engine", without_password(uri))).remedy(
-                    "give tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT, loopback: or null:, or a group by --group or --endpoint",
+                usage(format!("{:?} is not an address of an engine", without_password(uri))).remedy(
+                    "use tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT, loopback: or null:, or a group by --group or --endpoint",
                 )
             })?;
             if endpoints.iter().any(|known: &EndpointPlan| known.uri == address.to_string()) {
-                return Err(usage("an engine is given twice").with("address", uri));
+                return Err(usage("an engine is listed twice").with("address", uri));
             }
             endpoints.push(self.ask(&address)?);
         }
@@ -409,7 +412,7 @@ impl<'a> Finder<'a> {
             let endpoint = group.endpoint(master.rank, master.tag)?;
             let control = group.rank(master.rank)?.control.clone().ok_or_else(|| {
                 usage(format!("rank {} of group {} has no control address", master.rank, group.name))
-                    .remedy("only engines of strata can drive a load")
+                    .remedy("only strata engines can generate a load")
             })?;
             Ok(MasterPlan {
                 label: endpoint.label,
@@ -472,7 +475,7 @@ fn common_provider(endpoints: &[EndpointPlan]) -> Result<String, Error> {
     match &providers[..] {
         [one] => Ok(one.to_string()),
         [] => Err(usage("there are no endpoints")),
-        [one, other, ..] => Err(usage(format!("the engines are reached in several ways: {one}, {other}"))
-            .remedy("give engines of one provider, and a run for each of the others")),
+        [one, other, ..] => Err(usage(format!("the engines use different providers: {one}, {other}"))
+            .remedy("use engines of one provider, and a separate run for each other provider")),
     }
 }

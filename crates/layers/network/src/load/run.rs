@@ -116,10 +116,7 @@ impl<'a> Ready<'a> {
 }
 
 fn plan_of(phase: &Phase) -> Result<&NetworkPlan, Error> {
-    phase
-        .plan
-        .of()
-        .ok_or_else(|| Error::new(ErrorKind::Run, "stage", "a phase of the network has another plan"))
+    phase.plan.of().ok_or_else(|| Error::new(ErrorKind::Run, "stage", "a phase has a plan of another layer"))
 }
 
 /// Phases of the network that are ready to run.

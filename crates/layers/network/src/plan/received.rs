@@ -35,18 +35,18 @@ pub(crate) fn check_received(plan: &NetworkPlan, memory_bytes: Option<u64>) -> R
         ("pipeline", plan.pipeline.into(), 1, DEPTH_MAX.into()),
         ("timeout_ns", plan.timeout_ns, 1, u64::MAX),
         ("interval_ns", load.interval_ns, 1, u64::MAX),
-        ("number of processors", load.cores.len() as u64, 0, PLACES_MAX as u64),
+        ("number of CPUs", load.cores.len() as u64, 0, PLACES_MAX as u64),
         ("number of NUMA nodes", load.numa.len() as u64, 0, PLACES_MAX as u64),
     ];
     for (name, value, least, most) in ranges {
         if !(least..=most).contains(&value) {
-            return refuse(format!("{name} {value} in a plan: accepted are {least} to {most}"));
+            return refuse(format!("{name} {value} in a plan: accepted: {least} to {most}"));
         }
     }
     if let Some(arrivals) = load.arrivals
         && !(arrivals.rate_per_second.is_finite() && arrivals.rate_per_second > 0.0)
     {
-        return refuse(format!("a rate of {}: accepted is more than 0", arrivals.rate_per_second));
+        return refuse(format!("a rate of {}: accepted: more than 0", arrivals.rate_per_second));
     }
     check_memory(plan, memory_bytes)?;
     Ok(slots_bytes(plan).1)
@@ -56,7 +56,7 @@ fn check_endpoints(plan: &NetworkPlan) -> Result<(), PlanError> {
     let count = plan.endpoints.len();
     if count == 0 || count as u64 > ENDPOINTS_MAX || plan.masters.len() as u64 > ENDPOINTS_MAX {
         return refuse(format!(
-            "{count} endpoints and {} masters: accepted are 1 to {ENDPOINTS_MAX} and up to {ENDPOINTS_MAX}",
+            "{count} endpoints and {} masters: accepted: 1 to {ENDPOINTS_MAX} and up to {ENDPOINTS_MAX}",
             plan.masters.len()
         ));
     }
@@ -66,7 +66,7 @@ fn check_endpoints(plan: &NetworkPlan) -> Result<(), PlanError> {
             || endpoints.iter().any(|&endpoint| endpoint as usize >= count)
     };
     match plan.masters.iter().position(|master| is_wrong(&master.endpoints)) {
-        Some(number) => refuse(format!("master {number} sends to none or too many of {count} endpoints")),
+        Some(number) => refuse(format!("master {number} sends to no endpoints or too many of {count}")),
         None => Ok(()),
     }
 }
@@ -74,12 +74,12 @@ fn check_endpoints(plan: &NetworkPlan) -> Result<(), PlanError> {
 fn check_payload(name: &str, payload: Payload) -> Result<(), PlanError> {
     if payload.size_bytes > PAYLOAD_BYTES_MAX {
         return refuse(format!(
-            "a {name} of {} bytes: accepted are up to {PAYLOAD_BYTES_MAX}",
+            "a {name} of {} bytes: accepted: up to {PAYLOAD_BYTES_MAX}",
             payload.size_bytes
         ));
     }
     if payload.kind == PayloadKind::Empty && payload.size_bytes > 0 {
-        return refuse(format!("an empty {name} of {} bytes: accepted are 0", payload.size_bytes));
+        return refuse(format!("an empty {name} of {} bytes: accepted: 0", payload.size_bytes));
     }
     Ok(())
 }

@@ -96,7 +96,7 @@ pub(crate) fn resolve_network(
 ) -> Result<NetworkPlan, PlanError> {
     if facts.endpoints.is_empty() {
         return refuse(
-            "no endpoint: give tcp://HOST:PORT, loopback: or null:, or --endpoint RANKS:TAGS of a group"
+            "no endpoint: use tcp://HOST:PORT, loopback: or null:, or --endpoint RANKS:TAGS of a group"
                 .to_owned(),
         );
     }
@@ -135,7 +135,7 @@ pub(crate) fn resolve_network(
     plan.pipeline = pipeline(spec, &plan)?;
     if !plan.memory.is_host() && !plan.masters.is_empty() {
         return refuse(
-            "--memory is for payloads of this process: leave out --master, or --memory".to_owned(),
+            "--memory applies to payloads of this process: leave out --master, or --memory".to_owned(),
         );
     }
     check_path(&plan)?;
@@ -150,13 +150,13 @@ fn check_path(plan: &NetworkPlan) -> Result<(), PlanError> {
     }
     if plan.engine != "ofi" {
         return refuse(format!(
-            "--gpu-path rdma is for fabrics, and {} is none: use --provider ofi+verbs or another ofi+NAME, or --gpu-path staged",
+            "--gpu-path rdma requires a fabric, but {} is not one: use --provider ofi+verbs or another ofi+NAME, or --gpu-path staged",
             plan.provider
         ));
     }
     match [plan.request, plan.reply].iter().find(|payload| payload.iov_bytes() > 0) {
         Some(payload) => refuse(format!(
-            "{payload} travels in the message, and --gpu-path rdma moves bulk alone: use b{}, or --gpu-path staged",
+            "{payload} travels in the message, but --gpu-path rdma moves only bulk: use b{}, or --gpu-path staged",
             ByteSize(payload.size_bytes)
         )),
         None => Ok(()),
@@ -172,17 +172,17 @@ fn check_words(spec: &Spec, request: Payload, reply: Payload) -> Result<(), Plan
     let wrong = [
         (
             spec.block_size.is_some(),
-            "--block-size and its ladder are for media: give several --message-sizes, each is a phase",
+            "--block-size and its ladder are for media: use several --message-sizes, each is a phase",
         ),
         (
             said.iter().filter(|&&said| said).count() > 1,
-            "--depth, --inflight and --inflight-per-endpoint all say how much is in flight: give one of them",
+            "--depth, --inflight and --inflight-per-endpoint exclude each other: use one of them",
         ),
-        (climbs_depth, "--saturate climbs the depth of each worker: begin it with --depth"),
+        (climbs_depth, "--saturate raises the depth of each worker: set its start with --depth"),
         (
             own.inflight_per_endpoint.is_some()
                 && own.order.is_some_and(|order| order != EndpointOrder::Pinned),
-            "--inflight-per-endpoint keeps that many with each endpoint: leave out --order, or use --order pinned",
+            "--inflight-per-endpoint keeps that many RPCs with each endpoint: leave out --order, or use --order pinned",
         ),
         (
             spec.bytes.is_some() && request.size_bytes + reply.size_bytes == 0,
@@ -192,7 +192,7 @@ fn check_words(spec: &Spec, request: Payload, reply: Payload) -> Result<(), Plan
             own.traffic.is_some_and(|traffic| traffic != Traffic::All)
                 && own.masters.is_empty()
                 && spec.clients.is_empty(),
-            "--traffic says which engine sends to which: give --master or --clients, or leave it out to send from here to all",
+            "--traffic requires --master or --clients: add one of them, or leave it out to send from this host to all",
         ),
     ];
     match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -223,12 +223,12 @@ fn directed(facts: &NetworkFacts, traffic: Option<Traffic>) -> Result<Vec<Master
     {
         let name = if traffic == Traffic::Pairs { "pairs" } else { "ring" };
         return refuse(format!(
-            "--traffic {name} needs an endpoint for each master, not {count} for {}: use as many of both",
+            "--traffic {name} requires one endpoint per master, not {count} for {}: use as many of both",
             facts.masters.len()
         ));
     }
     if traffic == Traffic::Ring && facts.masters.len() == 1 {
-        return refuse("--traffic ring needs 2 masters or more: use --traffic pairs".to_owned());
+        return refuse("--traffic ring requires 2 masters or more: use --traffic pairs".to_owned());
     }
     let direct = |(number, master): (usize, &MasterPlan)| {
         let chosen: Vec<u32> = match traffic {
@@ -243,7 +243,7 @@ fn directed(facts: &NetworkFacts, traffic: Option<Traffic>) -> Result<Vec<Master
         };
         if chosen.is_empty() {
             return refuse(format!(
-                "master {} has no endpoint on another rank: give one more, or use --traffic all",
+                "master {} has no endpoint on another rank: add one, or use --traffic all",
                 master.label
             ));
         }
@@ -270,7 +270,7 @@ fn depth(spec: &Spec, plan: &mut NetworkPlan) -> Result<u32, PlanError> {
         return match each.checked_mul(count) {
             Some(depth) => Ok(depth),
             None => {
-                refuse(format!("--inflight-per-endpoint {each} is too much for {count} endpoints: use less"))
+                refuse(format!("--inflight-per-endpoint {each} is too large for {count} endpoints: use less"))
             }
         };
     }
@@ -282,7 +282,7 @@ fn depth(spec: &Spec, plan: &mut NetworkPlan) -> Result<u32, PlanError> {
             let below = inflight / threads * threads;
             let accepted = if below == 0 { String::new() } else { format!("{below} or ") };
             return refuse(format!(
-                "--inflight {inflight} cannot be dealt out to {threads} threads: use {accepted}{}, or --depth for each",
+                "--inflight {inflight} cannot be divided among {threads} threads: use {accepted}{}, or --depth for each",
                 u64::from(below) + u64::from(threads)
             ));
         }
@@ -322,8 +322,8 @@ fn even_endpoints(plan: &NetworkPlan, option: &str) -> Result<u32, PlanError> {
         return Ok(most);
     }
     refuse(format!(
-        "{option} needs as many endpoints for each worker, not {least} for one and {most} for another: use another number of \
-         --threads, --share whole, or --depth"
+        "{option} requires the same number of endpoints per worker, not {least} for one and {most} for another: \
+         use another number of --threads, --share whole, or --depth"
     ))
 }
 
@@ -335,8 +335,8 @@ fn pipeline(spec: &Spec, plan: &NetworkPlan) -> Result<u32, PlanError> {
     let room = u64::from(pipeline) * connections;
     if room < u64::from(depth) {
         return refuse(format!(
-            "--pipeline {pipeline} leaves room for {room} RPCs in flight on {connections} connections of a worker, not for {depth}: \
-             use --depth {room}, a longer pipeline or more --connections"
+            "--pipeline {pipeline} allows {room} RPCs in flight on {connections} connections of a worker, not \
+             {depth}: use --depth {room}, a longer pipeline or more --connections"
         ));
     }
     Ok(pipeline)

@@ -41,7 +41,7 @@ pub(super) const KINDS: &[Kind] = &[
         rank: 260,
         name: "cpu_bound",
         look: cpu_bound,
-        remedy: "use more threads on cores of their own (-t, --cores), more endpoints, or larger payloads",
+        remedy: "use more threads on dedicated cores (-t, --cores), more endpoints, or larger payloads",
     },
     Kind {
         rank: 270,
@@ -53,25 +53,25 @@ pub(super) const KINDS: &[Kind] = &[
         rank: 280,
         name: "mtu_mismatch",
         look: mtu_mismatch,
-        remedy: "set the same MTU on both sides and on every switch between (ip link set DEV mtu N)",
+        remedy: "set the same MTU on both sides and on every switch between them (ip link set DEV mtu N)",
     },
     Kind {
         rank: 290,
         name: "retransmits",
         look: retransmits,
-        remedy: "look for drops (`ethtool -S DEV`, `ip -s link`), duplex, cables and full queues of switches",
+        remedy: "check for drops (`ethtool -S DEV`, `ip -s link`), duplex, cables and full switch queues",
     },
     Kind {
         rank: 300,
         name: "link_shared",
         look: link_shared,
-        remedy: "stop what else uses the interface (see `ip -s link`), and measure again",
+        remedy: "stop other users of the interface (see `ip -s link`), and measure again",
     },
     Kind {
         rank: 310,
         name: "uneven_endpoints",
         look: uneven_endpoints,
-        remedy: "use --order pinned, so that it does not hold up the others, and look at that host",
+        remedy: "use --order pinned, so that it does not delay the others, and check that host",
     },
 ];
 
@@ -88,7 +88,7 @@ fn loopback(evidence: &Evidence<'_>) -> Option<String> {
         );
     }
     let interface = plan.interface.as_ref().filter(|interface| interface.is_loopback)?;
-    Some(format!("RPCs go over {}: the kernel copies memory, no link is measured", interface.name))
+    Some(format!("RPCs use {}: this tested loopback (a kernel memory copy), not a link", interface.name))
 }
 
 /// Whether time on the processor says that a thread had work: one that polls is always there.
@@ -113,9 +113,7 @@ fn cpu_bound(evidence: &Evidence<'_>) -> Option<String> {
         let busy = (worker.cpu_user_ns + worker.cpu_system_ns) as f64 / length_ns.max(1) as f64;
         if busy > THREAD_BUSY_SHARE_MAX && is_work(plan.poll, worker.operations(), length_ns) {
             let busy = percent(busy.min(1.0));
-            return Some(format!(
-                "a worker was on its processor for {busy} of its time: the network waited for it"
-            ));
+            return Some(format!("a worker used {busy} of a CPU: the network waited for it"));
         }
     }
     for server in &evidence.observations.servers {
@@ -124,9 +122,7 @@ fn cpu_bound(evidence: &Evidence<'_>) -> Option<String> {
         if busy > THREAD_BUSY_SHARE_MAX && works {
             let busy = percent(busy.min(1.0));
             let label = &server.label;
-            return Some(format!(
-                "the thread of endpoint {label} was on its processor for {busy} of the time"
-            ));
+            return Some(format!("the thread of endpoint {label} used {busy} of a CPU"));
         }
     }
     crowded(evidence, plan)
@@ -164,7 +160,7 @@ fn remote_numa(evidence: &Evidence<'_>) -> Option<String> {
     let away = pinned.iter().filter(|own| **own != node).count();
     let first = pinned.iter().find(|own| **own != node)?;
     Some(format!(
-        "{} is on NUMA node {node}, {away} of {} on node {first}: data cross between the nodes",
+        "{} is on NUMA node {node}, but {away} of {} on node {first}: data crosses NUMA nodes",
         interface.name,
         counted(evidence.samples.workers.len() as u64, "worker")
     ))
@@ -180,7 +176,7 @@ fn mtu_mismatch(evidence: &Evidence<'_>) -> Option<String> {
         && path < mtu
     {
         return Some(format!(
-            "packets of {path} bytes get through to the other side, the interface would send {mtu}"
+            "packets of only {path} bytes reach the other side, but the interface would send {mtu}"
         ));
     }
     let of = |name: Option<&str>| name.map_or_else(|| "this machine".to_owned(), str::to_owned);
@@ -193,7 +189,7 @@ fn mtu_mismatch(evidence: &Evidence<'_>) -> Option<String> {
     let all: Vec<(String, u64)> = known.into_iter().chain(others).collect();
     let (first, rest) = all.split_first()?;
     let other = rest.iter().find(|other| other.1 != first.1)?;
-    Some(format!("the MTU is {} bytes at {} and {} at {}", first.1, first.0, other.1, other.0))
+    Some(format!("the MTU is {} bytes at {} but {} at {}", first.1, first.0, other.1, other.0))
 }
 
 fn retransmits(evidence: &Evidence<'_>) -> Option<String> {
@@ -210,7 +206,7 @@ fn retransmits(evidence: &Evidence<'_>) -> Option<String> {
     let share = own / segments.max(1) as f64;
     (share > RETRANSMITTED_SHARE_MAX).then(|| {
         format!(
-            "{} segments were sent again, {} of those that the load took",
+            "{} segments were retransmitted, {} of the load's segments",
             count(own as u64),
             percent(share.min(1.0))
         )
@@ -230,7 +226,7 @@ fn link_shared(evidence: &Evidence<'_>) -> Option<String> {
     let others = seen.saturating_sub(moved);
     (others > limit).then(|| {
         let (others, moved) = (human_bytes(others as f64), human_bytes(moved as f64));
-        format!("{} moved {others} besides the {moved} of this load", link.interface)
+        format!("{} moved {others} in addition to the {moved} of this load", link.interface)
     })
 }
 
@@ -247,6 +243,10 @@ fn uneven_endpoints(evidence: &Evidence<'_>) -> Option<String> {
     let middle = others.get(others.len() / 2)?.0;
     (slowest.0 > ENDPOINT_FACTOR_MAX * middle).then(|| {
         let label = plan.endpoints.get(slowest.1).map_or("?", |endpoint| endpoint.label.as_str());
-        format!("endpoint {label} takes {} on average, the others {}", human_ns(slowest.0), human_ns(middle))
+        format!(
+            "endpoint {label} takes {} on average, but the others {}",
+            human_ns(slowest.0),
+            human_ns(middle)
+        )
     })
 }

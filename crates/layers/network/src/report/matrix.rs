@@ -124,7 +124,7 @@ impl Lines {
             Self::Labels => "endpoints".to_owned(),
             Self::Ranks(1) => "ranks".to_owned(),
             Self::Ranks(bin) => format!("groups of {bin} ranks"),
-            Self::Places(bin) => format!("groups of {bin} endpoints in the order of the plan"),
+            Self::Places(bin) => format!("groups of {bin} endpoints in plan order"),
         }
     }
 }
@@ -242,11 +242,11 @@ impl Matrix {
         let finding = find_slow(&self.times());
         match finding {
             MatrixFinding::TooFew => told.push(
-                "too few pairs to tell a slow host from a slow link: three senders and three receivers are the least"
+                "too few pairs to distinguish a slow host from a slow link: at least three senders and three receivers are required"
                     .to_owned(),
             ),
             MatrixFinding::Even(largest) => told.push(format!(
-                "no host and no link stands out: every pair is within {} of what its two ends give elsewhere",
+                "no host or link is significantly slower than the others (largest deviation {})",
                 percent(largest - 1.0)
             )),
             MatrixFinding::Slow(slow) => told.extend(self.slow(&slow)),
@@ -268,7 +268,7 @@ impl Matrix {
             })
             .collect();
         if dead.len() > NAMED_MAX {
-            told.push(format!("and {} more pairs without a single RPC", dead.len() - NAMED_MAX));
+            told.push(format!("and {} more pairs without any completed RPC", dead.len() - NAMED_MAX));
         }
         told
     }
@@ -292,7 +292,7 @@ impl Matrix {
                     self.called(&self.columns[column])
                 ),
                 MatrixPart::Cell(row, column) => format!(
-                    "{} is slow: its RPCs take {times} times as long as its two ends need elsewhere{figures}",
+                    "{} is slow: its RPCs take {times} times as long as its two ends take elsewhere{figures}",
                     self.link(row, column)
                 ),
             });
@@ -337,7 +337,7 @@ impl Matrix {
             Some(format!("{} and {speed}", human_ns(time)))
         };
         match (words(true), words(false)) {
-            (Some(own), Some(others)) => format!(" ({own} a pair against {others})"),
+            (Some(own), Some(others)) => format!(" ({own} per pair, others {others})"),
             _ => String::new(),
         }
     }

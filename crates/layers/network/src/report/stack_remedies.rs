@@ -10,11 +10,13 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
     let mut found = Vec::new();
     if case.is_cpu_bound && !is_fabric {
         found.push(Remedy::told(
-            "a fabric that needs less CPU than sockets, where there is one: --provider ofi+verbs",
+            "use a fabric that needs less CPU than sockets, if available: --provider ofi+verbs",
         ));
     }
     if case.is_limit && !case.is_cpu_bound {
-        found.push(Remedy::told("a faster link, or several of them: nothing behind it can give more"));
+        found.push(Remedy::told(
+            "use a faster link, or several links: the layers behind it cannot exceed its speed",
+        ));
     }
     found
 }

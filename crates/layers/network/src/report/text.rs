@@ -82,12 +82,13 @@ fn failures(page: &mut Page, endpoints: &[(String, ShareSummary)]) {
     }
 }
 
-/// CPU time of one side: `2.00 us an RPC, 2.05 ms a GiB`.
+/// CPU time of one side: `2.00 us per RPC, 2.05 ms per GiB`.
 fn cost_words(cpu_ns: u64, rpcs: u64, bytes: u64) -> String {
     let an_rpc = human_ns(cpu_ns as f64 / rpcs.max(1) as f64);
     let gib = bytes as f64 / f64::from(1u32 << 30);
-    let a_gib = if bytes == 0 { String::new() } else { format!(", {} a GiB", human_ns(cpu_ns as f64 / gib)) };
-    format!("{an_rpc} an RPC{a_gib}")
+    let a_gib =
+        if bytes == 0 { String::new() } else { format!(", {} per GiB", human_ns(cpu_ns as f64 / gib)) };
+    format!("{an_rpc} per RPC{a_gib}")
 }
 
 fn cpu(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
@@ -146,7 +147,7 @@ fn tcp(page: &mut Page, phase: &PhaseRecord) {
         let share = seen.tcp_sent_segments.filter(|sent| *sent > 0).map_or_else(String::new, |sent| {
             format!(" ({} of {})", percent(again as f64 / sent as f64), count(sent))
         });
-        format!("{} sent again by this machine{share}", counted(again, "segment"))
+        format!("{} retransmitted by this machine{share}", counted(again, "segment"))
     });
     let facts = [
         sum(samples, "tcp_connections").map(|sum| counted(sum.round() as u64, "connection")),
@@ -160,7 +161,11 @@ fn tcp(page: &mut Page, phase: &PhaseRecord) {
         sum(samples, "tcp_retransmits").map(|sum| counted(sum.round() as u64, "retransmit")),
         sum(samples, "zero_copy_sends").filter(|sends| *sends > 0.0).map(|sends| {
             let copied = sum(samples, "zero_copy_copied").unwrap_or(0.0);
-            format!("{} zero-copy sends, {} copied after all", count(sends as u64), percent(copied / sends))
+            format!(
+                "{} zero-copy sends, {} copied by the kernel",
+                count(sends as u64),
+                percent(copied / sends)
+            )
         }),
         of_machine,
     ];

@@ -19,7 +19,7 @@ pub(super) fn masters(plan: &NetworkPlan) -> Option<String> {
     let traffic = match plan.traffic {
         Traffic::All => "each to every endpoint",
         Traffic::Matrix => "each to every endpoint of other ranks",
-        Traffic::Pairs => "each to an endpoint of its own",
+        Traffic::Pairs => "each to a separate endpoint",
         Traffic::Ring => "each to the next",
         Traffic::Incast => "all to the first endpoint",
     };
@@ -72,7 +72,7 @@ pub(super) fn places(plan: &NetworkPlan) -> Vec<String> {
     let more = found.len().saturating_sub(ADDRESSES_SHOWN);
     if more > 0 {
         found.truncate(ADDRESSES_SHOWN);
-        found.push(format!("and {more} more, {} in all", counted(plan.endpoints.len() as u64, "endpoint")));
+        found.push(format!("and {more} more, {} in total", counted(plan.endpoints.len() as u64, "endpoint")));
     }
     if let (Some(group), Some(last)) = (&plan.group, found.last_mut()) {
         last.push_str(&format!(", group {}", clean(group)));

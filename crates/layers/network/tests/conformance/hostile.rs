@@ -120,7 +120,7 @@ fn what_no_client_sends_closes_its_connection() {
     for peer in peers() {
         let mut client = good(&peer);
         let mut check = |bytes: &[u8], why: &str| is_closed_for(&peer, &mut client, bytes, why);
-        check(&[0xff; 64], "none of this protocol");
+        check(&[0xff; 64], "does not match this protocol");
         check(
             b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: somebody/1.0 with a long name\r\n\r\n",
             "protocol",
@@ -128,14 +128,14 @@ fn what_no_client_sends_closes_its_connection() {
         let mut flags = encoded(&MEASURE);
         flags[7] = 0x80;
         check(&flags, "unknown flags");
-        check(&encoded(&Header { flags: flag::REPLY, ..MEASURE }), "no request");
-        check(&encoded(&Header { flags: flag::RMA, ..MEASURE }), "no request");
+        check(&encoded(&Header { flags: flag::REPLY, ..MEASURE }), "not a request");
+        check(&encoded(&Header { flags: flag::RMA, ..MEASURE }), "not a request");
         check(&encoded(&Header { tag: 3, ..MEASURE }), "tag 3");
-        check(&encoded(&Header { inline_bytes: 1 << 50, ..MEASURE }), "sizes that cannot be");
-        check(&encoded(&Header { inline_bytes: 100_001, ..MEASURE }), "100000 are the limit");
-        check(&encoded(&Header { reply_inline_bytes: 100_001, ..MEASURE }), "100000 are the limit");
-        check(&encoded(&Header { bulk_bytes: 1 << 40, ..MEASURE }), "4194304 are the limit");
-        check(&encoded(&Header { reply_bulk_bytes: 5 << 20, ..MEASURE }), "4194304 are the limit");
+        check(&encoded(&Header { inline_bytes: 1 << 50, ..MEASURE }), "impossible sizes");
+        check(&encoded(&Header { inline_bytes: 100_001, ..MEASURE }), "the limit is 100000");
+        check(&encoded(&Header { reply_inline_bytes: 100_001, ..MEASURE }), "the limit is 100000");
+        check(&encoded(&Header { bulk_bytes: 1 << 40, ..MEASURE }), "the limit is 4194304");
+        check(&encoded(&Header { reply_bulk_bytes: 5 << 20, ..MEASURE }), "the limit is 4194304");
         // It waits for a stream that never comes.
         check(&encoded(&Header { bulk_bytes: 10, ..MEASURE }), "no stream");
         check(&encoded(&Header { reply_bulk_bytes: 10, ..MEASURE }), "no stream");
@@ -151,11 +151,11 @@ fn bulk_that_no_request_tells_of_closes_the_session() {
         let mut client = good(&peer);
         let told = BulkHeader { slot: 1, bytes: 10 };
         for (request, sent, why) in [
-            (None, Some(told), "no request tells of"),
-            (Some(10), Some(BulkHeader { slot: 2, ..told }), "none that its request tells"),
-            (Some(10), Some(BulkHeader { bytes: 11, ..told }), "none that its request tells"),
+            (None, Some(told), "no request announced"),
+            (Some(10), Some(BulkHeader { slot: 2, ..told }), "does not match its request"),
+            (Some(10), Some(BulkHeader { bytes: 11, ..told }), "does not match its request"),
             (Some(1 << 20), None, "protocol"),
-            (Some(1 << 20), Some(BulkHeader { bytes: 1 << 20, ..told }), "has not come"),
+            (Some(1 << 20), Some(BulkHeader { bytes: 1 << 20, ..told }), "has not arrived"),
         ] {
             peer.log.lock().expect("the log").clear();
             let mut messages = Raw::connect(&peer, Role::Messages, 7);
@@ -250,11 +250,7 @@ fn memory_is_not_taken_beyond_the_budget() {
             held.push((messages, stream));
         }
         let says = |peer: &Peer| {
-            peer.log
-                .lock()
-                .expect("the log")
-                .iter()
-                .any(|line| line.contains("memory for buffers is used up"))
+            peer.log.lock().expect("the log").iter().any(|line| line.contains("buffer memory is used up"))
         };
         assert!(peer.wait_until(says));
         assert!(peer.budget.used_bytes() <= LIMITS.memory_bytes_max);

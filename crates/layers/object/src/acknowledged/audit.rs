@@ -70,7 +70,7 @@ impl fmt::Display for Verdict {
             Self::Newer => "newer version",
             Self::Lost => "lost",
             Self::Older => "older version",
-            Self::OtherRun => "of another run",
+            Self::OtherRun => "from another run",
             Self::Damaged => "damaged",
             Self::Unreadable => "unreadable",
         })
@@ -151,7 +151,9 @@ pub fn audit(
     let bytes_max = sizes.max().unwrap_or(0);
     for ((phase, worker), values) in parts {
         let plan = acknowledged.phases.get(phase as usize);
-        let plan = plan.ok_or_else(|| Error::usage("audit", "an update of a phase that was not begun"))?;
+        let plan = plan.ok_or_else(|| {
+            Error::usage("audit", "an update refers to a phase that the file does not define")
+        })?;
         let mut reader = Reader::open(plan, bytes_max, worker, backend, interrupt)?;
         for value in values {
             if interrupt.load(Ordering::Relaxed) {
@@ -251,7 +253,7 @@ impl Reader {
             });
         }
         if result == 0 && own.value_bytes > 0 {
-            return Ok((Verdict::Lost, "nothing is there".to_owned()));
+            return Ok((Verdict::Lost, "the value does not exist".to_owned()));
         }
         let bytes = (result as u64).min(longest) as usize;
         Ok(judge_content(self.arena_bytes(bytes), value, run, self.chunk_bytes))
@@ -336,8 +338,7 @@ fn judge_write(write: u64, known: &[Known]) -> (Verdict, String) {
     if own.acknowledged_ns >= newest.begun_ns {
         return (Verdict::Current, String::new());
     }
-    let what =
-        format!("write {write:016x} is there, and write {:016x} was acknowledged after it", newest.write);
+    let what = format!("found write {write:016x}, but write {:016x} was acknowledged after it", newest.write);
     (Verdict::Older, what)
 }
 

@@ -70,9 +70,9 @@ pub(super) fn seal(text: &mut String, from: usize) {
 
 /// The words of a line whose checksum matches.
 pub(super) fn open(line: &str) -> Result<&str, String> {
-    let (words, sum) = line.rsplit_once(' ').ok_or("it has no checksum")?;
+    let (words, sum) = line.rsplit_once(' ').ok_or("no checksum")?;
     if sum != format!("{:08x}", checksum(words.as_bytes())) {
-        return Err("its checksum does not match".to_owned());
+        return Err("the checksum does not match".to_owned());
     }
     Ok(words)
 }
@@ -104,23 +104,26 @@ impl Entry {
         let [phase, worker, name, object, dkey, akey, offset, length, record, write, begun, acknowledged] =
             words[..]
         else {
-            return Err(format!("an update has 12 fields, and this has {}", words.len()));
+            return Err(format!("an update has {} fields, expected 12", words.len()));
         };
-        let number =
-            |what: &str, word: &str| word.parse::<u64>().map_err(|_| format!("{what} {word:?} is no number"));
-        let small =
-            |what: &str, word: &str| word.parse::<u32>().map_err(|_| format!("{what} {word:?} is no number"));
+        let number = |what: &str, word: &str| {
+            word.parse::<u64>().map_err(|_| format!("{what} {word:?} is not a number"))
+        };
+        let small = |what: &str, word: &str| {
+            word.parse::<u32>().map_err(|_| format!("{what} {word:?} is not a number"))
+        };
         let operation =
             ObjectOp::ALL.iter().copied().find(|operation| operation.name() == name && operation.stores());
         let (hi, lo) = object.split_once('.').ok_or_else(|| format!("object {object:?} is not HIGH.LOW"))?;
         let key =
-            |what: &str, word: &str| unescaped(word).ok_or_else(|| format!("{what} {word:?} is no key"));
+            |what: &str, word: &str| unescaped(word).ok_or_else(|| format!("{what} {word:?} is not a key"));
         Ok(Self {
             phase: small("phase", phase)?,
             worker: small("worker", worker)?,
             operation: ObjectOperation {
                 slot: 0,
-                operation: operation.ok_or_else(|| format!("{name:?} is no operation that stores"))?,
+                operation: operation
+                    .ok_or_else(|| format!("{name:?} is not an operation that stores values"))?,
                 is_short_good: false,
                 record: number("record", record)?,
                 object: ObjectId { hi: number("object", hi)?, lo: number("object", lo)? },
@@ -129,7 +132,7 @@ impl Entry {
                 offset_bytes: number("offset", offset)?,
                 value_bytes: number("length", length)?,
             },
-            write: u64::from_str_radix(write, 16).map_err(|_| format!("write {write:?} is no number"))?,
+            write: u64::from_str_radix(write, 16).map_err(|_| format!("write {write:?} is not a number"))?,
             begun_ns: number("begun", begun)?,
             acknowledged_ns: number("acknowledged", acknowledged)?,
         })

@@ -77,15 +77,15 @@ impl Acknowledged {
             let refuse = |why: String| {
                 Error::usage("audit", format!("line {number}: {why}"))
                     .with("file", name)
-                    .remedy("name a file that --acknowledged wrote, as it wrote it")
+                    .remedy("use an unmodified file that --acknowledged wrote")
             };
             let length = from.read_line(&mut line);
-            if length.map_err(|error| refuse(format!("cannot be read: {error}")))? == 0 {
+            if length.map_err(|error| refuse(format!("cannot read: {error}")))? == 0 {
                 break;
             }
             let Some(text) = line.strip_suffix('\n') else {
                 if number == 1 {
-                    return Err(refuse(format!("it does not begin with {FORMAT:?}")));
+                    return Err(refuse(format!("the file does not begin with {FORMAT:?}")));
                 }
                 found.is_cut = true;
                 break;
@@ -94,39 +94,40 @@ impl Acknowledged {
             taken.map_err(refuse)?;
         }
         if found.target.is_empty() {
-            return Err(Error::usage("audit", "the file does not say which run it is of").with("file", name));
+            return Err(Error::usage("audit", "the file does not name its run").with("file", name));
         }
         Ok(found)
     }
 
     fn take(&mut self, words: &str) -> Result<(), String> {
-        let (kind, rest) = words.split_once(' ').ok_or("it is no line of this format")?;
+        let (kind, rest) = words.split_once(' ').ok_or("not a line of this format")?;
         match kind {
             "run" => {
-                self.run = u64::from_str_radix(rest, 16).map_err(|_| format!("run {rest:?} is no number"))?;
+                self.run =
+                    u64::from_str_radix(rest, 16).map_err(|_| format!("run {rest:?} is not a number"))?;
             }
             "target" => rest.clone_into(&mut self.target),
             "phase" => {
-                let (number, json) = rest.split_once(' ').ok_or("a phase has a number and a plan")?;
+                let (number, json) = rest.split_once(' ').ok_or("a phase needs a number and a plan")?;
                 if number.parse() != Ok(self.phases.len()) {
-                    return Err(format!("phase {number:?} is out of turn"));
+                    return Err(format!("phase {number:?} is out of order"));
                 }
                 let plan =
                     serde_json::from_str(json).map_err(|error| format!("the plan of the phase: {error}"))?;
                 self.phases.push(plan);
             }
             "update" => self.add(Entry::parse(rest)?)?,
-            other => return Err(format!("{other:?} is neither run, target, phase nor update")),
+            other => return Err(format!("{other:?} is none of run, target, phase and update")),
         }
         Ok(())
     }
 
     fn add(&mut self, entry: Entry) -> Result<(), String> {
         let plan = self.phases.get(entry.phase as usize);
-        let plan = plan.ok_or_else(|| format!("phase {} was not begun", entry.phase))?;
+        let plan = plan.ok_or_else(|| format!("phase {} is not defined", entry.phase))?;
         let own = &entry.operation;
         if own.value_bytes > plan.dataset.value_size_bytes_max {
-            return Err(format!("{} bytes are more than the values of its phase have", own.value_bytes));
+            return Err(format!("{} bytes exceed the value size of the phase", own.value_bytes));
         }
         let worker = if plan.containers == Scope::Private { entry.worker } else { 0 };
         let bytes = |key: &Key| key.as_bytes().to_vec();
@@ -159,7 +160,9 @@ impl Acknowledged {
 fn head(text: &str) -> Result<(), String> {
     match text.strip_prefix("strata acknowledged ") {
         _ if text == FORMAT => Ok(()),
-        Some(version) => Err(format!("the file has format version {version}, and this is for version 1")),
-        None => Err(format!("it does not begin with {FORMAT:?}")),
+        Some(version) => {
+            Err(format!("the file has format version {version}, but this strata reads version 1"))
+        }
+        None => Err(format!("the file does not begin with {FORMAT:?}")),
     }
 }

@@ -80,9 +80,9 @@ fn failed(what: &'static str, path: &Path, error: std::io::Error) -> Error {
     let is_there = error.kind() == std::io::ErrorKind::AlreadyExists;
     let error = Error::system("acknowledged", what, error).with("path", path.display());
     error.remedy(if is_there {
-        "name another file, or remove it: what was acknowledged to an earlier run is not written over"
+        "use another file, or remove this one: strata does not overwrite the acknowledged updates of an earlier run"
     } else {
-        "name a file that can be written, on a file system with space"
+        "use a writable file on a file system with free space"
     })
 }
 
@@ -94,7 +94,7 @@ impl Recorder {
     pub fn create(path: &Path, run: u64, target: &str) -> Result<Self, Error> {
         let file = File::options().write(true).create_new(true).open(path);
         let mut file =
-            file.map_err(|error| failed("cannot make the file of what was acknowledged", path, error))?;
+            file.map_err(|error| failed("cannot create the file of acknowledged updates", path, error))?;
         let mut text = format!("{FORMAT}\n");
         for line in [format!("run {run:016x}"), format!("target {}", units::without_password(target))] {
             let from = text.len();
@@ -102,7 +102,7 @@ impl Recorder {
             seal(&mut text, from);
         }
         let written = file.write_all(text.as_bytes());
-        written.map_err(|error| failed("cannot write what was acknowledged", path, error))?;
+        written.map_err(|error| failed("cannot write acknowledged updates", path, error))?;
         let shared = Arc::new(Shared {
             path: path.to_path_buf(),
             waiting: ArrayQueue::new(WAITING_MAX),
@@ -121,7 +121,7 @@ impl Recorder {
             .name("acknowledged".to_owned())
             .spawn(move || own.write_all())
             .map_err(|error| {
-                failed("cannot start the thread that writes what was acknowledged", path, error)
+                failed("cannot start the thread that writes acknowledged updates", path, error)
             })?;
         Ok(Self {
             shared,
@@ -142,7 +142,7 @@ impl Recorder {
         let mut text = format!("phase {number} {json}");
         seal(&mut text, 0);
         let written = self.shared.file.lock().write_all(text.as_bytes());
-        written.map_err(|error| failed("cannot write what was acknowledged", &self.shared.path, error))?;
+        written.map_err(|error| failed("cannot write acknowledged updates", &self.shared.path, error))?;
         self.shared.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
         Ok(number as u32)
     }
@@ -200,10 +200,10 @@ impl Recorder {
         }
         if let Some(why) = shared.failure.get() {
             return Err(Error::new(driver::ErrorKind::System, "acknowledged", why.clone())
-                .remedy("name a file on a file system with space: updates after this one are in no file"));
+                .remedy("use a file on a file system with free space: later updates are not recorded"));
         }
         let synced = shared.file.lock().sync_data();
-        synced.map_err(|error| failed("cannot sync what was acknowledged", &shared.path, error))?;
+        synced.map_err(|error| failed("cannot sync acknowledged updates", &shared.path, error))?;
         Ok(self.cost())
     }
 
@@ -268,7 +268,7 @@ impl Shared {
     fn put(&self, text: &mut String, count: u64, begin: Instant) -> bool {
         let written = self.file.lock().write_all(text.as_bytes());
         if let Err(error) = written {
-            let why = format!("cannot write what was acknowledged to {}: {error}", self.path.display());
+            let why = format!("cannot write acknowledged updates to {}: {error}", self.path.display());
             let _ = self.failure.set(why);
             return false;
         }

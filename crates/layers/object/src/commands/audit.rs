@@ -23,11 +23,11 @@ pub(super) fn command() -> Command {
     let file =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
     Command::new("audit")
-        .about("Read every update that --acknowledged wrote down, and tell which are lost, older, damaged or unreadable")
-        .arg(Arg::new("file").value_name("FILE").required(true).help("What --acknowledged wrote"))
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(format!("{targets}; none: the one of the run")))
+        .about("Read every update that --acknowledged recorded, and report lost, older, damaged or unreadable values")
+        .arg(Arg::new("file").value_name("FILE").required(true).help("File that --acknowledged wrote"))
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(format!("{targets}; default: the run's own target")))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
-        .arg(file("token-file", "engine: file with the secret that engines beyond loopback demand"))
+        .arg(file("token-file", "engine: file with the secret that engines require beyond loopback"))
         .arg(file("s3-key-file", "s3: file with the access key and the secret key"))
 }
 
@@ -40,7 +40,7 @@ pub(super) fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Err
     let file = File::open(path_of(name)).map_err(|error| {
         Error::usage("audit", format!("cannot read the file: {error}"))
             .with("file", name)
-            .remedy("name a file that --acknowledged wrote")
+            .remedy("use a file that --acknowledged wrote")
     })?;
     let acknowledged = Acknowledged::read(BufReader::with_capacity(1 << 20, file), name)?;
     let target = matches.get_one::<String>("targets").unwrap_or(&acknowledged.target);
@@ -104,17 +104,19 @@ fn text(acknowledged: &Acknowledged, target: &str, report: &AuditReport) -> Stri
     if report.without_version > 0 {
         let _ = writeln!(
             text,
-            "note      {} values of fewer than 40 bytes carry no version: they are there, which version is not known",
+            "note      {} values are shorter than 40 bytes and carry no version: they exist, but their version is unknown",
             report.without_version
         );
     }
     if report.is_cut {
-        text.push_str("note      the file ends within a line: the run was killed while it wrote\n");
+        text.push_str(
+            "note      the file ends in the middle of a line: the run was killed while writing it\n",
+        );
     }
     let result = if report.is_good() {
-        "every acknowledged update is there, or a newer one"
+        "every acknowledged update, or a newer one, is present"
     } else {
-        "acknowledged updates are missing"
+        "not all acknowledged updates are intact"
     };
     let _ = writeln!(text, "result    {result}");
     text

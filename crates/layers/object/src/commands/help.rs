@@ -10,13 +10,13 @@ const fn plain(examples: &'static [Example]) -> Help {
 const POOL_EXAMPLES: &[Example] = &[
     Example::new("a pool in persistent or shared memory", "pool create vos:/dev/shm/pool --scm 4g"),
     Example::new("space, index, containers", "pool query vos:/dev/shm/pool"),
-    Example::new("every checksum and every reference", "pool check vos:/dev/shm/pool"),
+    Example::new("verify every checksum and reference", "pool check vos:/dev/shm/pool"),
 ];
 
 const CONTAINER_EXAMPLES: &[Example] = &[
     Example::new("a container with checksums", "container create vos:/dev/shm/pool results --checksum crc64"),
-    Example::new("the containers of a pool", "container list vos:/dev/shm/pool"),
-    Example::new("one of them", "container query engine://127.0.0.1:31416/tank results"),
+    Example::new("list the containers of a pool", "container list vos:/dev/shm/pool"),
+    Example::new("show one container", "container query engine://127.0.0.1:31416/tank results"),
 ];
 
 /// Help of `strata object audit`.
@@ -24,10 +24,10 @@ pub(super) const AUDIT: &[(&str, Help)] = &[(
     "",
     plain(&[
         Example::new(
-            "what a load says the store has acknowledged",
+            "record what the store acknowledges during a load",
             "object vos:/dev/shm/pool/cont --op put --acknowledged acknowledged.log",
         ),
-        Example::new("is all of it there?", "object audit acknowledged.log vos:/dev/shm/pool/cont"),
+        Example::new("check that it is all there", "object audit acknowledged.log vos:/dev/shm/pool/cont"),
         Example::new("for a program", "object audit acknowledged.log vos:/dev/shm/pool/cont --json"),
     ]),
 )];
@@ -40,24 +40,24 @@ pub(super) const POOL: &[(&str, Help)] = &[
         plain(&[
             Example::new("in shared memory", "pool create vos:/dev/shm/pool --scm 4g"),
             Example::new(
-                "memory for the index, a file for large values",
+                "memory for the index and a file for large values",
                 "pool create vos:/mnt/pmem0/pool --scm 64g --nvme 1t",
             ),
             Example::new("eight targets", "pool create vos:/dev/shm/pool8 --scm 8g --store-targets 8"),
         ]),
     ),
-    ("list", plain(&[Example::new("pools of an engine", "pool list engine://127.0.0.1:31416")])),
+    ("list", plain(&[Example::new("list the pools of an engine", "pool list engine://127.0.0.1:31416")])),
     ("query", plain(&[Example::new("space, index, containers", "pool query vos:/dev/shm/pool")])),
     (
         "check",
         plain(&[
-            Example::new("every checksum and every reference", "pool check vos:/dev/shm/pool"),
-            Example::new("mend what can be mended", "pool check vos:/dev/shm/pool --repair"),
+            Example::new("verify every checksum and reference", "pool check vos:/dev/shm/pool"),
+            Example::new("repair what can be repaired", "pool check vos:/dev/shm/pool --repair"),
         ]),
     ),
     (
         "destroy",
-        plain(&[Example::new("with all that is in it", "pool destroy vos:/dev/shm/pool --destroy-data")]),
+        plain(&[Example::new("including all its contents", "pool destroy vos:/dev/shm/pool --destroy-data")]),
     ),
 ];
 
@@ -71,16 +71,22 @@ pub(super) const CONTAINER: &[(&str, Help)] = &[
             "container create vos:/dev/shm/pool results --checksum crc64",
         )]),
     ),
-    ("list", plain(&[Example::new("the containers of a pool", "container list vos:/dev/shm/pool")])),
-    ("query", plain(&[Example::new("one of them", "container query engine://127.0.0.1:31416/tank results")])),
+    ("list", plain(&[Example::new("list the containers of a pool", "container list vos:/dev/shm/pool")])),
+    (
+        "query",
+        plain(&[Example::new("show one container", "container query engine://127.0.0.1:31416/tank results")]),
+    ),
     (
         "snapshot",
-        plain(&[Example::new("a snapshot of a container", "container snapshot vos:/dev/shm/pool results")]),
+        plain(&[Example::new(
+            "create a snapshot of a container",
+            "container snapshot vos:/dev/shm/pool results",
+        )]),
     ),
     (
         "destroy",
         plain(&[Example::new(
-            "with all that is in it",
+            "including all its contents",
             "container destroy vos:/dev/shm/pool results --destroy-data",
         )]),
     ),

@@ -56,7 +56,7 @@ impl Calls {
         // SAFETY: a place for the handle.
         let code = unsafe { (api.daos_eq_create)(&raw mut queue) };
         if code != 0 {
-            return Err(failed("an event queue cannot be made", code));
+            return Err(failed("cannot create an event queue", code));
         }
         Ok(Self {
             api,

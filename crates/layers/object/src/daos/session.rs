@@ -36,7 +36,7 @@ impl Drop for Pool {
 }
 
 fn text(words: &str) -> Result<CString, Error> {
-    CString::new(words).map_err(|_| Error::usage("daos", format!("{words:?} has a NUL in it")))
+    CString::new(words).map_err(|_| Error::usage("daos", format!("{words:?} contains a NUL byte")))
 }
 
 impl Pool {
@@ -54,7 +54,7 @@ impl Pool {
         // SAFETY: no arguments; counted by the library.
         let code = unsafe { (api.daos_init)() };
         if code != 0 {
-            return Err(failed("libdaos does not start", code));
+            return Err(failed("libdaos cannot be initialized", code));
         }
         let calls = Calls::new(api, interrupt)?;
         let connected = calls.call(Patience::Asking, (names, Handle::default()), |(names, handle), event| {
@@ -73,12 +73,17 @@ impl Pool {
         }
         let error = failed("cannot connect to the pool", code).with("pool", pool);
         Err(match (code, system) {
-            (NONEXISTENT, _) => error.remedy("pools are listed by: dmg pool list"),
-            (NO_PERMISSION, _) => error.remedy("see its access list: dmg pool get-acl"),
+            (NONEXISTENT, _) => error.remedy("list the pools with: dmg pool list"),
+            (NO_PERMISSION, _) => error.remedy("check its access list: dmg pool get-acl"),
             // The agent answers so when it is asked about a system that is not its own.
-            (INVALID, Some(system)) => failed(format!("the agent here knows no system {system}"), code)
-                .with("pool", pool)
-                .remedy("leave out --daos-system, or set DAOS_AGENT_DRPC_DIR to the directory of that system's agent"),
+            (INVALID, Some(system)) => failed(
+                format!("the agent on this host does not know system {system}"),
+                code,
+            )
+            .with("pool", pool)
+            .remedy(
+                "leave out --daos-system, or set DAOS_AGENT_DRPC_DIR to the directory of that system's agent",
+            ),
             _ => error,
         })
     }
@@ -94,7 +99,7 @@ impl Pool {
             // SAFETY: a place for the facts, which stays until the event has come.
             unsafe { query(handle, none, place, none, event) }
         });
-        asked.map_err(|code| failed("the pool cannot be asked", code))
+        asked.map_err(|code| failed("the pool cannot be queried", code))
     }
 
     /// Makes a container; the result is the library's.

@@ -99,8 +99,8 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
 /// Pool, and container where it is named.
 fn parse(target: &str) -> Result<(String, Option<String>), Error> {
     let bad = || {
-        Error::usage("daos", format!("{target:?} names no pool"))
-            .remedy("accepted is daos://POOL or daos://POOL/CONTAINER, by label or UUID")
+        Error::usage("daos", format!("{target:?} does not name a pool"))
+            .remedy("accepted: daos://POOL or daos://POOL/CONTAINER, by label or UUID")
     };
     let rest = target.strip_prefix("daos://").ok_or_else(bad)?;
     let (pool, container) = rest.split_once('/').map_or((rest, ""), |parts| parts);
@@ -134,8 +134,8 @@ impl Daos {
     }
 
     fn no_container(&self, kind: ErrorKind, label: &str) -> Error {
-        let message = format!("there is no container {label} in pool {}", self.label);
-        let remedy = format!("make it: daos container create {} {label}", self.label);
+        let message = format!("pool {} has no container {label}", self.label);
+        let remedy = format!("create it: daos container create {} {label}", self.label);
         Error::new(kind, "daos", message).remedy(remedy)
     }
 
@@ -171,15 +171,15 @@ impl Daos {
         if let Some(container) = open.get(label) {
             return Ok(container.clone());
         }
-        let name =
-            CString::new(label).map_err(|_| Error::usage("daos", format!("{label:?} has a NUL in it")))?;
+        let name = CString::new(label)
+            .map_err(|_| Error::usage("daos", format!("{label:?} contains a NUL byte")))?;
         let place = |error: Error| error.with("pool", &self.label).with("container", label);
         let code = match Container::open(&self.pool, &name, Patience::Asking) {
             Err(NONEXISTENT) if self.request.creates => {
                 self.made.make(&self.request, label, || match self.pool.create(&name) {
                     Ok(id) => Ok(Some(id)),
                     Err(EXISTS) => Ok(None),
-                    Err(code) => Err(place(failed("the container cannot be made", code))),
+                    Err(code) => Err(place(failed("the container cannot be created", code))),
                 })?;
                 Container::open(&self.pool, &name, Patience::Asking)
             }
@@ -202,7 +202,7 @@ impl Backend for Daos {
             (disabled > 0).then(|| format!("{disabled} of the {targets} targets of the pool are not in use"));
         BackendFacts {
             targets: targets.saturating_sub(disabled),
-            durable_by: "the cluster's own means".to_owned(),
+            durable_by: "as configured in the cluster".to_owned(),
             notes: notes.into_iter().collect(),
         }
     }
@@ -225,8 +225,8 @@ impl Backend for Daos {
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
         let plan = &request.plan;
         if plan.load.depth > DEPTH_MAX {
-            let message = format!("a depth of {} is more than daos takes", plan.load.depth);
-            return Err(Error::usage("daos", message).remedy(format!("at most {DEPTH_MAX}")));
+            let message = format!("a depth of {} exceeds the DAOS limit", plan.load.depth);
+            return Err(Error::usage("daos", message).remedy(format!("use at most {DEPTH_MAX}")));
         }
         let container = self.container(&self.label(plan, request.worker))?;
         Ok(Opened { driver: Box::new(worker::Worker::new(container, request)?), notes: Vec::new() })

@@ -81,7 +81,7 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
         Engine::connect(&location, request.secret.as_ref(), CONTROL_TIMEOUT, &request.interrupt)?;
     let Some(pool) = location.pool.clone() else {
         let pools = engine.pools()?.join(", ");
-        return Err(Error::usage("engine", format!("{:?} names no pool", request.target))
+        return Err(Error::usage("engine", format!("{:?} does not name a pool", request.target))
             .remedy(format!("the engine has {pools}")));
     };
     let facts = engine.pool(&pool)?;

@@ -12,7 +12,7 @@ use crate::{Backend, BackendFacts, ObjectOperation, OpenRequest, Registration};
 pub(super) const REGISTRATION: Registration = Registration {
     name: "null",
     target: "null:",
-    summary: "does nothing: the floor, what strata itself costs",
+    summary: "does nothing: strata's own overhead",
     capabilities: Capabilities {
         classes: ObjectOperation::CLASSES,
         asynchronous: true,
@@ -28,7 +28,7 @@ struct Null;
 
 impl Backend for Null {
     fn facts(&self) -> BackendFacts {
-        BackendFacts { targets: 1, durable_by: "nothing: no data is kept".to_owned(), notes: Vec::new() }
+        BackendFacts { targets: 1, durable_by: "nothing: data is discarded".to_owned(), notes: Vec::new() }
     }
 
     fn prepare(&self, _plan: &ObjectPlan) -> Result<(), Error> {

@@ -89,8 +89,8 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
 /// Pool, and container where it is named.
 fn parse(target: &str) -> Result<(String, Option<String>), Error> {
     let bad = || {
-        Error::usage("rados", format!("{target:?} names no pool"))
-            .remedy("accepted is rados://POOL or rados://POOL/CONTAINER")
+        Error::usage("rados", format!("{target:?} does not name a pool"))
+            .remedy("accepted: rados://POOL or rados://POOL/CONTAINER")
     };
     let rest = target.strip_prefix("rados://").ok_or_else(bad)?;
     let (pool, container) = match rest.split_once('/') {
@@ -134,15 +134,15 @@ impl Rados {
         }
         let place = |error: Error| error.with("pool", &self.pool).with("container", label);
         if !self.request.creates {
-            let message = format!("there is no container {label} in pool {}", self.pool);
+            let message = format!("pool {} has no container {label}", self.pool);
             return Err(Error::new(ErrorKind::Run, "rados", message));
         }
         let cannot_list = |code| refused("the pool cannot be listed", code);
         let mut list = List::open(pool).map_err(cannot_list)?;
         if list.next().map_err(cannot_list)?.is_some() && !pool.is_container()? {
-            let message = "the namespace holds objects that are not strata's";
+            let message = "the namespace holds objects that strata did not create";
             return Err(
-                place(Error::new(ErrorKind::Unsafe, "rados", message)).remedy("name another container")
+                place(Error::new(ErrorKind::Unsafe, "rados", message)).remedy("use another container")
             );
         }
         let run = self.run();
@@ -172,16 +172,16 @@ impl Rados {
         let limit_bytes = limit.unwrap_or(90) << 20;
         let value_bytes = plan.dataset.value_size_bytes_max;
         if plan.operations().any(stores) && value_bytes > limit_bytes {
-            let message = format!("a value of {value_bytes} bytes is more than an OSD takes at once");
+            let message = format!("a value of {value_bytes} bytes exceeds the OSD's request limit");
             return Err(Error::usage("rados", message)
-                .remedy(format!("at most {limit_bytes} bytes (osd_max_write_size), or arrays (write)")));
+                .remedy(format!("use at most {limit_bytes} bytes (osd_max_write_size), or arrays (write)")));
         }
         named::check_sizes(&self.cluster, plan)?;
         let chunk_bytes = plan.cell_size_bytes.saturating_mul(plan.chunk_size_cells);
         if plan.operations().any(|operation| operation == ObjectOp::Write) && chunk_bytes > limit_bytes {
-            let message = format!("a chunk of {chunk_bytes} bytes is more than an OSD takes at once");
+            let message = format!("a chunk of {chunk_bytes} bytes exceeds the OSD's request limit");
             return Err(Error::usage("rados", message)
-                .remedy(format!("at most {limit_bytes} bytes (osd_max_write_size)")));
+                .remedy(format!("use at most {limit_bytes} bytes (osd_max_write_size)")));
         }
         Ok(())
     }
@@ -192,10 +192,10 @@ impl Backend for Rados {
         let (major, minor, extra) = self.cluster.version();
         BackendFacts {
             targets: 1,
-            durable_by: "the cluster's own means".to_owned(),
+            durable_by: "as configured in the cluster".to_owned(),
             notes: vec![
                 format!("librados {major}.{minor}.{extra}, cluster {}", self.cluster.fsid()),
-                format!("a request that is not answered fails after {} s", self.cluster.timeout_s()),
+                format!("an unanswered request fails after {} s", self.cluster.timeout_s()),
             ],
         }
     }
@@ -224,13 +224,13 @@ impl Backend for Rados {
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
         let plan = &request.plan;
         if plan.load.depth > DEPTH_MAX {
-            let message = format!("a depth of {} is more than rados takes", plan.load.depth);
-            return Err(Error::usage("rados", message).remedy(format!("at most {DEPTH_MAX}")));
+            let message = format!("a depth of {} exceeds the RADOS limit", plan.load.depth);
+            return Err(Error::usage("rados", message).remedy(format!("use at most {DEPTH_MAX}")));
         }
         let label = self.label(plan, request.worker);
         let pool = Pool::open(&self.cluster, &self.pool, &label)?;
         let text = |words: &str| {
-            CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} has a NUL in it")))
+            CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} contains a NUL byte")))
         };
         let names = (text(&self.pool)?, text(&label)?);
         Ok(Opened { driver: Box::new(worker::Worker::new(pool, names, request)?), notes: Vec::new() })

@@ -223,7 +223,7 @@ impl Common {
             self.watch(slot, operation.slot, false)?;
             return Ok(Progress::Blocked);
         }
-        let reply = link.reply().ok_or(Trouble::Malformed("it has no head"))?;
+        let reply = link.reply().ok_or(Trouble::Malformed("it has no header"))?;
         if !link.can_go_on() {
             slot.link = None;
         }
@@ -266,13 +266,13 @@ impl Common {
                 }
             }
             Trouble::Malformed(why) => {
-                let words = || format!("its answer cannot be understood: {why}");
+                let words = || format!("the server's answer is invalid: {why}");
                 self.answers.failed(endpoint, Cause::Malformed(why), words, false);
                 self.give_up(slot, operation, -i64::from(libc::EIO));
             }
             Trouble::TooLong(bytes) => {
                 let asked = operation.value_bytes;
-                let why = || format!("an object of {bytes} bytes, and {asked} were asked for");
+                let why = || format!("the object has {bytes} bytes, but {asked} were requested");
                 self.answers.failed(endpoint, Cause::TooLong, why, false);
                 self.give_up(slot, operation, -i64::from(libc::EMSGSIZE));
             }

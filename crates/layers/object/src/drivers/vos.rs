@@ -82,9 +82,8 @@ impl Vos {
         let dir = request.target.strip_prefix("vos:").map(|dir| dir.strip_prefix("//").unwrap_or(dir));
         let dir = units::path_of(dir.unwrap_or_default()).into_owned();
         if dir.as_os_str().is_empty() {
-            return Err(
-                Error::usage("object", "vos: names no directory").remedy("give one: vos:/dev/shm/pool")
-            );
+            return Err(Error::usage("object", "vos: requires a directory")
+                .remedy("use one such as vos:/dev/shm/pool"));
         }
         let options = &request.options;
         let open = OpenOptions {
@@ -103,9 +102,9 @@ impl Vos {
                 Pool::create(&dir, &PoolOptions { uuid: Some(uuid), ..pool_options(&request.options, open) })?
             }
             (false, false) => {
-                return Err(Error::usage("object", "there is no pool in the directory")
+                return Err(Error::usage("object", "the directory contains no pool")
                     .with("directory", dir.display())
-                    .remedy("make one with strata pool create, or run a phase that stores something"));
+                    .remedy("create one with strata pool create, or run a phase that stores data"));
             }
         };
         let mut notes = pool.findings().to_vec();
@@ -188,7 +187,10 @@ impl Vos {
         }
         others.insert(
             0,
-            format!("pool in {}: this run made it, and others use it; it stays", self.dir.display()),
+            format!(
+                "pool in {}: kept, because other processes use it (created by this run)",
+                self.dir.display()
+            ),
         );
         Ok(others)
     }
@@ -252,22 +254,22 @@ fn check_sizes(
         // What was asked for when it was made was rounded down, to whole segments and blocks of all targets.
         let rounded = if option == "--scm" { found / 16 } else { u64::from(info.targets) * 4096 };
         if asked >= found + rounded.max(1) && found > 0 || found == 0 && asked > 0 {
-            let message = format!("the pool has {there} of {option}, and {wanted} are asked for");
+            let message = format!("the pool has {there} of {option}, but {wanted} is requested");
             return Err(Error::usage("object", message).with("directory", dir.display()).remedy(format!(
-                "give {option} {there} or less, or destroy the pool (strata pool destroy) and have it made anew"
+                "use {option} {there} or less, or destroy the pool (strata pool destroy) and create a new one"
             )));
         }
         if asked != 0 && asked < found {
             notes.push(format!(
-                "the pool was made with {option} {there}, and has it still: {wanted} are less"
+                "the existing pool was created with {option} {there} and keeps it; the requested {wanted} is less"
             ));
         }
     }
     if options.targets > 1 && options.targets != info.targets {
-        let message = format!("the pool has {} targets, and {} are asked for", info.targets, options.targets);
+        let message = format!("the pool has {} targets, but {} are requested", info.targets, options.targets);
         return Err(Error::usage("object", message)
             .with("directory", dir.display())
-            .remedy("leave out the option, or destroy the pool and have it made anew"));
+            .remedy("leave out the option, or destroy the pool and create a new one"));
     }
     Ok(())
 }
@@ -289,7 +291,7 @@ fn labels(plan: &ObjectPlan) -> impl Iterator<Item = String> + '_ {
 fn no_container(dir: &Path, label: &str) -> Error {
     Error::usage("object", format!("the pool has no container {label:?}"))
         .with("directory", dir.display())
-        .remedy("make it with strata container create, or run a phase that stores something")
+        .remedy("create it with strata container create, or run a phase that stores data")
 }
 
 impl Backend for Vos {
@@ -373,7 +375,7 @@ impl Backend for Vos {
             self.is_private.store(*is_private, Ordering::Relaxed);
             return Ok(());
         }
-        Err(Error::usage("object", "the pool in the directory is not the one that the run made")
+        Err(Error::usage("object", "the pool in the directory is not the one that this run created")
             .with("directory", self.dir.display()))
     }
 
@@ -381,7 +383,7 @@ impl Backend for Vos {
         if self.made_pool.lock().is_some() {
             let mut others = self.of_others()?;
             if others.is_empty() {
-                return Ok(vec![format!("pool in {} with all that is in it", self.dir.display())]);
+                return Ok(vec![format!("pool in {} and all its contents", self.dir.display())]);
             }
             for facts in self.with_pool(|pool| Ok(pool.containers()))? {
                 let ending = self.end(&facts.label, true)?;
@@ -389,7 +391,7 @@ impl Backend for Vos {
                     others.push(told(&facts.label, &ending));
                 }
             }
-            others.insert(0, format!("pool in {}: others use it; it stays", self.dir.display()));
+            others.insert(0, format!("pool in {}: kept, because other processes use it", self.dir.display()));
             return Ok(others);
         }
         self.made.look(|label| self.id_of(label), |label| self.end(label, true))

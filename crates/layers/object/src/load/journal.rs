@@ -50,7 +50,7 @@ impl backend::Journal for StoreJournal {
             Error::new(
                 ErrorKind::Run,
                 "manifest",
-                format!("the list of what was made in stores is none: {error}"),
+                format!("the list of objects created in stores is invalid: {error}"),
             )
         };
         let mut all: Vec<MadeInStore> =

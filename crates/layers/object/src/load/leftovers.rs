@@ -45,7 +45,7 @@ impl Leftovers for InStores {
             Error::new(
                 ErrorKind::Usage,
                 "clean",
-                format!("the list of what was made in stores is none: {error}"),
+                format!("the list of objects created in stores is invalid: {error}"),
             )
         })?;
         let journal = StoreJournal::new(Arc::clone(&request.journal));
@@ -63,14 +63,14 @@ fn clean(store: &MadeInStore, journal: &StoreJournal, clean: &CleanRequest<'_>) 
     let request = request(store, journal, clean)?;
     if let Some(directory) = unfinished(store) {
         if !*removes {
-            return print(&format!("  {}: pool that was not finished\n", store.target));
+            return print(&format!("  {}: unfinished pool\n", store.target));
         }
         vos::Pool::destroy_begun(&directory)?;
         journal.note(&request, &[])?;
         return print(&format!("  {}: removed 1\n", store.target));
     }
     if is_gone(store)? {
-        print(&format!("  {}: it is not there any more\n", store.target))?;
+        print(&format!("  {}: no longer exists\n", store.target))?;
         return if *removes { journal.note(&request, &[]) } else { Ok(()) };
     }
     let backend = crate::connect(&request)?;
@@ -139,7 +139,7 @@ fn is_gone(store: &MadeInStore) -> Result<bool, Error> {
         return Err(Error::new(
             ErrorKind::Run,
             "clean",
-            "the run was killed while it made the pool, and what is there does not say that it is that one",
+            "the run was killed while creating the pool, and the directory does not show whether it holds that pool",
         )
         .with("directory", directory.display())
         .remedy(format!("strata pool destroy vos:{} --destroy-data", directory.display())));

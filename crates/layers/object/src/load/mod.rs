@@ -89,9 +89,9 @@ impl Measured for Objects {
     fn shared_storage(&self, target: &str, stores: &mut SharedStores) -> Result<Option<ServedStore>, Error> {
         let Some(directory) = directory_of(target).map(path_of) else { return Ok(None) };
         if !Pool::exists(&directory) {
-            return Err(Error::usage("object", "there is no pool in the directory")
+            return Err(Error::usage("object", "the directory contains no pool")
                 .with("directory", directory.display())
-                .remedy(format!("make one: strata pool create vos:{}", directory.display())));
+                .remedy(format!("create one: strata pool create vos:{}", directory.display())));
         }
         let (directory, address) = stores.serve(target, &directory)?;
         Ok(Some(ServedStore {
@@ -182,7 +182,7 @@ impl LayerRun for ObjectRun {
         let is_rotated = plan.load().place.is_some_and(|place| place.rotated > 0);
         let is_kept = is_rotated && plan.of().is_some_and(changes);
         is_kept.then(|| {
-            "containers of each worker are changed by its host alone (--containers private)".to_owned()
+            "only the host of a worker may change that worker's containers (--containers private)".to_owned()
         })
     }
 

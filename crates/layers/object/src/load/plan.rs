@@ -26,7 +26,9 @@ pub fn only_phase(spec: &Spec) -> Result<ObjectPhase, Error> {
     let mut phases = object_phases(spec).map_err(usage)?;
     match (phases.pop(), phases.len()) {
         (Some(phase), 0) => Ok(phase),
-        _ => Err(Error::usage("plan", "a phase that runs at the same time as another has one operation")),
+        _ => {
+            Err(Error::usage("plan", "a phase that runs at the same time as another must have one operation"))
+        }
     }
 }
 

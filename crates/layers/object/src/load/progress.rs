@@ -28,7 +28,7 @@ impl Told {
         let second = self.begin.elapsed().as_secs() / EVERY.as_secs();
         // One of all the threads that remove tells it.
         if self.last.fetch_max(second, Ordering::Relaxed) < second {
-            (self.tell)(format_args!("removing what the run made: {count} so far"));
+            (self.tell)(format_args!("removing the run's data: {count} so far"));
         }
     }
 }

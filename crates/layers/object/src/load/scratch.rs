@@ -16,9 +16,9 @@ pub fn directory() -> Result<PathBuf, Error> {
     let is_writable =
         |place: &&PathBuf| place.is_dir() && rustix::fs::access(*place, rustix::fs::Access::WRITE_OK).is_ok();
     let place = places.iter().find(is_writable).ok_or_else(|| {
-        Error::usage("object", "there is no place for a store of this run")
+        Error::usage("object", "there is no directory for a temporary store")
             .with("tried", format!("{SHARED_MEMORY}, {}", places[1].display()))
-            .remedy("give one: vos:DIR")
+            .remedy("specify a store: vos:DIR")
     })?;
     let free = |number: &u32| !place.join(name(*number)).exists();
     let number = (0..u32::MAX).find(free).unwrap_or(0);

@@ -22,7 +22,7 @@ pub fn s3_key(path: Option<&Path>) -> Result<Option<S3Key>, Error> {
     let mut words = text.split_whitespace().map(str::to_owned);
     match (words.next(), words.next(), words.next()) {
         (Some(access), Some(secret), None) => Ok(Some(S3Key { access, secret })),
-        _ => Err(Error::usage("token", "the file with the S3 key does not hold two words")
+        _ => Err(Error::usage("token", "the S3 key file does not contain two words")
             .with("path", path.display())
             .remedy("write the access key and the secret key on two lines")),
     }

@@ -151,11 +151,14 @@ impl Store {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(directory) = &self.scratch {
-            let end = if self.keep { "it stays there" } else { "removed at the end" };
-            notes.push(format!("no target was given: a store of this run in {}, {end}", directory.display()));
+            let end = if self.keep { "it is kept" } else { "removed at the end" };
+            notes.push(format!(
+                "no target was specified: a temporary store in {}, {end}",
+                directory.display()
+            ));
         }
         if let Some(memory) = self.directory().and_then(scratch::memory_behind) {
-            notes.push(format!("the store lies in memory ({memory}): no drive is measured"));
+            notes.push(format!("the store is in memory ({memory}): no drive is measured"));
         }
         notes.extend(self.told().notes);
         notes
@@ -178,7 +181,7 @@ impl Store {
         let left = cleaned.and_then(|left| closed.map(|()| left))?;
         match self.scratch.as_deref().filter(|directory| !self.keep && directory.exists()) {
             Some(directory) => std::fs::remove_dir(directory).map_err(|error| {
-                Error::system("object", "cannot remove the store of this run", error)
+                Error::system("object", "cannot remove the temporary store", error)
                     .with("path", directory.display())
             }),
             None => Ok(()),
@@ -337,7 +340,7 @@ impl Stores {
     pub fn of(&self, spec: &Spec) -> Result<&Arc<Store>, Error> {
         let target = spec.targets.first();
         let found = self.stores.iter().find(|store| Some(&store.target) == target);
-        found.ok_or_else(|| Error::usage("plan", "no store").remedy("give a target, such as vos:DIR"))
+        found.ok_or_else(|| Error::usage("plan", "no store").remedy("specify a target, such as vos:DIR"))
     }
 
     /// Number of the run.
@@ -373,7 +376,7 @@ fn settle_place(spec: &mut Spec, is_named: bool) -> Result<(), Error> {
         (Some(directory), _) => layer::settle_store_of_process(spec, &units::path_of(directory))?,
         (None, Some("rados" | "s3" | "daos")) if spec.host_targets == Some(HostTargets::Own) => {
             let message = format!("--host-targets own: all hosts reach the same store at {target}");
-            return Err(Error::usage("plan", message).remedy("leave it out; accepted are auto and shared"));
+            return Err(Error::usage("plan", message).remedy("leave it out; accepted: auto and shared"));
         }
         (None, _) => layer::settle_host_targets(spec, &[]),
     }
@@ -384,17 +387,17 @@ fn settle_place(spec: &mut Spec, is_named: bool) -> Result<(), Error> {
 fn acknowledged(specs: &[&Spec], place: Option<HostPlace>) -> Result<Option<PathBuf>, Error> {
     let first = specs.first().and_then(|spec| ObjectSpec::of(spec).acknowledged.clone());
     if specs.iter().any(|spec| ObjectSpec::of(spec).acknowledged != first) {
-        let what = "--acknowledged names one file for all phases on a store";
-        return Err(Error::usage("object", what).remedy("give it before the first phase of the job file"));
+        let what = "--acknowledged must name the same file for all phases on a store";
+        return Err(Error::usage("object", what).remedy("set it before the first phase of the job file"));
     }
     if first.is_some() && specs.iter().any(|spec| spec.rotate_hosts.is_some()) {
-        let what = "--rotate-hosts: a host records what it wrote itself (--acknowledged), and another writes over it";
+        let what = "--rotate-hosts and --acknowledged conflict: a host records only its own writes, and another host overwrites them";
         return Err(Error::usage("object", what).remedy("leave out one of them"));
     }
     if first.is_some() && specs.iter().any(|spec| spec.place.is_some_and(HostPlace::is_subset)) {
-        let what = "hosts_used of a phase: a host records what it wrote itself (--acknowledged), and with other hosts another writes over it";
+        let what = "hosts_used of a phase conflicts with --acknowledged: a host records only its own writes, and other hosts overwrite them";
         return Err(Error::usage("object", what)
-            .remedy("give all phases the same hosts, or leave out --acknowledged"));
+            .remedy("use the same hosts for all phases, or leave out --acknowledged"));
     }
     let first = first.map(|path| match place {
         Some(place) => path.with_added_extension(place.rank.to_string()),
@@ -402,9 +405,9 @@ fn acknowledged(specs: &[&Spec], place: Option<HostPlace>) -> Result<Option<Path
     });
     let taken = first.as_ref().filter(|path| path.exists());
     match taken {
-        Some(path) => Err(Error::usage("object", "there is a file of what was acknowledged already")
+        Some(path) => Err(Error::usage("object", "the file of acknowledged updates already exists")
             .with("path", path.display())
-            .remedy("name another file, or remove it: what was acknowledged to an earlier run is not written over")),
+            .remedy("use another file, or remove this one: strata does not overwrite the acknowledged updates of an earlier run")),
         None => Ok(first),
     }
 }
@@ -414,9 +417,9 @@ fn check_threshold(spec: &Spec, layout: &Layout) -> Result<(), Error> {
     let there = ByteSize(layout.threshold_bytes);
     match ObjectSpec::of(spec).threshold {
         Some(asked) if asked != there && layout.nvme_bytes > 0 => {
-            let message = format!("the pool was made with --threshold {there}, and {asked} is asked for");
+            let message = format!("the pool was created with --threshold {there}, but {asked} is requested");
             Err(Error::usage("object", message)
-                .remedy("leave it out, or destroy the pool (strata pool destroy) and have it made anew"))
+                .remedy("leave it out, or destroy the pool (strata pool destroy) and create a new one"))
         }
         _ => Ok(()),
     }

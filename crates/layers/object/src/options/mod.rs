@@ -42,23 +42,26 @@ pub const COMMON: &[&str] = &[
     "name",
 ];
 
-const RECORDS: &str = "--objects, --dkeys, --akeys and --records: they say what there is to work on";
-const DURABLE: &str = "--durability: it says when an update counts as done";
-const DRIVER: &str = "it for media alone: it is an option of its drivers";
-const VERIFY: &str = "--verify alone: a value says by itself which record it is, and is checked as a whole";
+const RECORDS: &str = "--objects, --dkeys, --akeys and --records, which define the data set";
+const DURABLE: &str = "--durability, which defines when an update counts as done";
+const DRIVER: &str = "it for media only: it is an option of media drivers";
+const VERIFY: &str = "--verify only: each value identifies its record and is checked as a whole";
 
 /// Options of media that this layer does not have, and what to do instead.
 pub const REFUSED: &[(&str, &str)] = &[
     ("block-size", "--value-size"),
     ("size", RECORDS),
-    ("offset", "--first for the first record, or --record-offset for a place within it"),
-    ("align", "--stride: it is the distance of an array's records"),
+    ("offset", "--first for the first record, or --record-offset for an offset within it"),
+    ("align", "--stride, the distance between the records of an array"),
     ("fsync", DURABLE),
     ("end-fsync", DURABLE),
-    ("sync-call", "--flush: it is the way in which memory is made durable"),
+    ("sync-call", "--flush, which sets how memory is made durable"),
     ("sync", DURABLE),
-    ("engine", "the target: its scheme (vos:, engine:, rados:, s3:, daos:, null:) is the driver"),
-    ("direct", "--nvme and --threshold: the data file of a store is always past the page cache"),
+    (
+        "engine",
+        "the target, because its scheme (vos:, engine:, rados:, s3:, daos:, null:) selects the driver",
+    ),
+    ("direct", "--nvme and --threshold: the data file of a store always bypasses the page cache"),
     ("register-files", DRIVER),
     ("register-buffers", DRIVER),
     ("defer-taskrun", DRIVER),
@@ -71,16 +74,13 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("dontcache", DRIVER),
     ("map-sync", DRIVER),
     ("memory-operation", DRIVER),
-    ("huge-pages", "it for media alone: buffers of values are on base pages"),
-    ("gpu-path", "--gpu-staging: values go to a GPU through memory of the host"),
-    ("gpu-register", "--gpu-staging: values go to a GPU through memory of the host"),
-    ("layout", "--no-fill to leave out what is stored before a phase that reads"),
+    ("huge-pages", "it for media only: value buffers use base pages"),
+    ("gpu-path", "--gpu-staging: values reach a GPU through host memory"),
+    ("gpu-register", "--gpu-staging: values reach a GPU through host memory"),
+    ("layout", "--no-fill to skip storing data before a phase that reads"),
     ("verify-interval", VERIFY),
     ("verify-run", VERIFY),
-    (
-        "no-read-back",
-        "--op put alone: what was stored is read back where --op asks for it, as in --op put,get",
-    ),
+    ("no-read-back", "--op put only: data is read back only if --op requests it, as in --op put,get"),
 ];
 
 /// Options that a driver honours or has no use for: one that is given and stands not among those of the driver is refused.

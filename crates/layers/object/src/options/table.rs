@@ -32,7 +32,7 @@ pub static OBJECT: &[OptionDef] = &[
         "op",
         None,
         "OP[,OP...]",
-        "none: it, --mix or --sequence must be given",
+        "none: one of --op, --mix and --sequence is required",
         Workload,
         "put, get, remove, list, stat (keys); write, read, size, create, open, open-with-attr, destroy (arrays); update, fetch, punch, query, iterate (dkeys and akeys); open-container, allocate-ids, aggregate, discard, collect; a list runs one phase after another",
         |spec, text| {
@@ -56,7 +56,7 @@ pub static OBJECT: &[OptionDef] = &[
         "OP,OP,...",
         "none",
         Workload,
-        "One phase that does these one after the other for each record: open,read",
+        "One phase that runs these operations in order for each record: open,read",
         |spec, text| {
             ObjectSpec::of_mut(spec).sequence = parse_operations("sequence", text)?;
             Ok(())
@@ -67,9 +67,9 @@ pub static OBJECT: &[OptionDef] = &[
         "object-names",
         None,
         "NAME[,NAME...]",
-        "none: names follow from ids",
+        "none: names are derived from ids",
         Workload,
-        "rados: each object is one of the pool's under this name, in no namespace where the target names none; update, fetch and punch of extents; \\ before a comma or a blank makes it one of the name",
+        "rados: each object is a pool object with this name (outside any namespace if the target names none); for update, fetch and punch of extents; \\ before a comma or a blank makes it part of the name",
         |spec, text| {
             ObjectSpec::of_mut(spec).object_names = names("object-names", text)?;
             Ok(())
@@ -79,20 +79,20 @@ pub static OBJECT: &[OptionDef] = &[
         "dkeys",
         None,
         "N",
-        "10000; arrays have those of their chunks",
+        "10000; for arrays, given by their chunks",
         Workload,
-        "Dkeys of an object: the keys of a key-value object",
+        "Dkeys per object: the keys of a key-value object",
         dkeys,
         |text| positive("dkeys", text)
     ),
-    own!("akeys", None, "N", "1", Workload, "Akeys of a dkey", akeys, |text| positive("akeys", text)),
+    own!("akeys", None, "N", "1", Workload, "Akeys per dkey", akeys, |text| positive("akeys", text)),
     own!(
         "records",
         None,
         "N",
-        "1; 256 of an array",
+        "1; 256 for an array",
         Workload,
-        "Records of an akey, or of an array: each is what one operation moves; of a single value they are versions",
+        "Records per akey or array: each operation moves one record; for a single value, records are versions",
         records,
         |text| positive("records", text)
     ),
@@ -102,7 +102,7 @@ pub static OBJECT: &[OptionDef] = &[
         "single|array",
         "single for dkeys and akeys",
         Workload,
-        "What lies under an akey: one value that is written as a whole, or records in extents",
+        "Kind of value under an akey: one value that is always written whole, or records in extents",
         value,
         |text| choice("value", text, &[("single", ValueKind::Single), ("array", ValueKind::Array)])
     ),
@@ -112,7 +112,7 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "4k; 1m for arrays",
         Workload,
-        "Bytes of a record: 4k, a range 1k-64k, or shares 4k:70,64k:30; which size a record has follows from its number",
+        "Bytes per record: 4k, a range 1k-64k, or shares 4k:70,64k:30; the number of a record determines its size",
         value_size,
         |text: &str| text.parse::<workload::block_size::BlockSizes>().map(|_| text.to_owned())
     ),
@@ -122,7 +122,7 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "the largest value",
         Workload,
-        "Distance of the records of an array",
+        "Distance between the records of an array",
         stride,
         |text| nonzero_size("stride", text)
     ),
@@ -132,7 +132,7 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "0",
         Workload,
-        "Where in its stride a record begins",
+        "Offset of a record within its stride",
         record_offset,
         str::parse
     ),
@@ -142,7 +142,7 @@ pub static OBJECT: &[OptionDef] = &[
         "O,D,A,R",
         "0,0,0,0",
         Workload,
-        "First object, dkey, akey and record: the phase works on a part of what was stored",
+        "First object, dkey, akey and record: the phase works on a part of the stored data",
         first,
         |text| quadruple("first", text, 0)
     ),
@@ -150,18 +150,24 @@ pub static OBJECT: &[OptionDef] = &[
         "whole",
         None,
         "O,D,A,R",
-        "what --first and the counts reach to",
+        "the end of --first plus the counts",
         Workload,
-        "Objects, dkeys, akeys and records that were stored in all, where the phase works on a part of them",
+        "Total objects, dkeys, akeys and records stored, if the phase works on a part of them",
         whole,
         |text| quadruple("whole", text, 1)
     ),
-    own_switch!("integer-dkeys", "off", Workload, "Dkeys are 64-bit numbers, not names", integer_dkeys),
+    own_switch!(
+        "integer-dkeys",
+        "off",
+        Workload,
+        "Use 64-bit numbers as dkeys instead of names",
+        integer_dkeys
+    ),
     own_switch!(
         "constant-akey",
         "off",
         Workload,
-        "The akeys of all dkeys have the same names; else each name is used once in an object",
+        "Use the same akey names under all dkeys; default: each name occurs once per object",
         constant_akey
     ),
     own!(
@@ -170,7 +176,7 @@ pub static OBJECT: &[OptionDef] = &[
         "TEXT",
         "blade-",
         Workload,
-        "What names of dkeys and keys begin with; their number follows",
+        "Prefix of the names of dkeys and keys; their number follows",
         dkey_prefix,
         |text| prefix("dkey-prefix", text)
     ),
@@ -180,11 +186,11 @@ pub static OBJECT: &[OptionDef] = &[
         "TEXT",
         "akey--",
         Workload,
-        "What names of akeys begin with; their number follows",
+        "Prefix of the names of akeys; their number follows",
         akey_prefix,
         |text| prefix("akey-prefix", text)
     ),
-    own!("first-id", None, "N", "1", Workload, "Number of the first object's id", first_id, |text| {
+    own!("first-id", None, "N", "1", Workload, "Id of the first object", first_id, |text| {
         parse_u64_in("first-id", text, 0..=u64::MAX)
     }),
     own!(
@@ -193,7 +199,7 @@ pub static OBJECT: &[OptionDef] = &[
         "N",
         "0",
         Workload,
-        "Phases that only read: each worker reads what the worker N further on has stored, on another host where there are several",
+        "For phases that only read: each worker reads the data of the worker N positions later, on another host if there are several",
         rank_shift,
         |text| count("rank-shift", text, 0, u64::from(u32::MAX))
     ),
@@ -203,7 +209,7 @@ pub static OBJECT: &[OptionDef] = &[
         "shared|private",
         "shared",
         Workload,
-        "Whether workers use the same objects, or each its own, with all of --objects to --records for each",
+        "Whether workers share the objects, or each worker has its own set of --objects to --records",
         object_scope,
         |text| scope("object-scope", text)
     ),
@@ -211,7 +217,7 @@ pub static OBJECT: &[OptionDef] = &[
         "container",
         None,
         "LABEL",
-        "the one that the target names, else strata",
+        "the one named by the target, or strata",
         Workload,
         "Container",
         container,
@@ -223,7 +229,7 @@ pub static OBJECT: &[OptionDef] = &[
         "shared|private",
         "shared",
         Workload,
-        "Whether workers use one container, or each its own (LABEL.WORKER)",
+        "Whether workers share one container, or each has its own (LABEL.WORKER)",
         containers,
         |text| scope("containers", text)
     ),
@@ -237,7 +243,7 @@ pub static OBJECT: &[OptionDef] = &[
         class,
         str::parse
     ),
-    own!("cell-size", None, "SIZE", "1", Workload, "Bytes of an array's cell", cell_size, |text| {
+    own!("cell-size", None, "SIZE", "1", Workload, "Bytes per array cell", cell_size, |text| {
         nonzero_size("cell-size", text)
     }),
     own!(
@@ -246,7 +252,7 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "1m",
         Workload,
-        "Bytes of an array's chunk: what lies under one dkey; a multiple of the cell size",
+        "Bytes per array chunk: the data under one dkey; a multiple of the cell size",
         chunk_size,
         |text| nonzero_size("chunk-size", text)
     ),
@@ -268,35 +274,37 @@ pub static OBJECT: &[OptionDef] = &[
             choice("punch", text, &choices)
         }
     ),
-    own!("list-max", None, "N", "1000", Workload, "Keys that one list asks for at most", list_max, |text| {
+    own!("list-max", None, "N", "1000", Workload, "Maximum number of keys per list", list_max, |text| {
         count("list-max", text, 1, 1 << 20)
     }),
-    own!(
+    own!("ids-per-call", None, "N", "1", Workload, "Object ids per allocation", ids_per_call, |text| count(
         "ids-per-call",
-        None,
-        "N",
-        "1",
-        Workload,
-        "Object ids that one allocation takes",
-        ids_per_call,
-        |text| count("ids-per-call", text, 1, 1 << 30)
-    ),
+        text,
+        1,
+        1 << 30
+    )),
     own!(
         "read-size",
         None,
         "SIZE",
         "the size of the record",
         Workload,
-        "Bytes that a read, get or fetch asks for; more than was written makes it a short read, less (s3: read) a range of the value",
+        "Bytes requested by a read, get or fetch; more than the stored size makes it a short read, less (s3: read) a range of the value",
         read_size,
         |text| nonzero_size("read-size", text)
     ),
-    own_switch!("reopen", "off", Workload, "Open the object for each operation, not once a worker", reopen),
+    own_switch!(
+        "reopen",
+        "off",
+        Workload,
+        "Open the object for each operation instead of once per worker",
+        reopen
+    ),
     own_switch!(
         "no-fill",
         "off",
         Workload,
-        "Store nothing before a phase that reads: it is there already",
+        "Do not store data before a phase that reads: the data already exists",
         no_fill
     ),
     own!(
@@ -305,7 +313,7 @@ pub static OBJECT: &[OptionDef] = &[
         "EPOCH",
         "none: the latest versions",
         Workload,
-        "Read what this snapshot of the container shows; nothing is stored before (--no-fill), and nothing can be changed",
+        "Read what this snapshot of the container shows; no data is stored first (--no-fill), and operations that change data are rejected",
         snapshot,
         |text| epoch("snapshot", text)
     ),
@@ -321,23 +329,23 @@ pub static OBJECT: &[OptionDef] = &[
         "share",
         None,
         "partition|whole",
-        "partition; whole where each worker has objects of its own, on containers, and for list, size, query, open and iterate",
+        "partition; whole if each worker has its own objects, on containers, and for list, size, query, open and iterate",
         Workload,
-        "Whether each worker has its own part of the records or goes over all of them"
+        "Whether each worker has its own part of the records or works on all of them"
     ),
     as_shared!(
         "time",
         None,
         "DURATION",
-        "one pass over the records where they are stored, created or removed; 10s elsewhere",
+        "one pass over the records if they are stored, created or removed; otherwise 10s",
         Load,
         "End after this long"
     ),
     own_switch!(
         "one-pass",
-        "off: operations that only read go on for --time",
+        "off: read-only operations run for --time",
         Load,
-        "Where no limit is given, end after one pass over the records, also one that only reads",
+        "If no limit is set, end after one pass over the records, also for read-only operations",
         one_pass
     ),
     option!(
@@ -346,20 +354,27 @@ pub static OBJECT: &[OptionDef] = &[
         "WHAT=N,N,...",
         "none",
         Load,
-        "One phase a value of depth, threads, value-size or rate: depth=1,2,4,8",
+        "One phase per value of depth, threads, value-size or rate: depth=1,2,4,8",
         |spec, text| {
             spec.ladder = Some(ladder(text, Some("value-size"))?);
             Ok(())
         }
     ),
-    as_shared!("batch", None, "N", "all free slots", Load, "Most operations handed to the driver at once"),
+    as_shared!(
+        "batch",
+        None,
+        "N",
+        "all free slots",
+        Load,
+        "Maximum number of operations submitted to the driver at once"
+    ),
     own!(
         "scm",
         None,
         "SIZE",
         "twice the data of the load, at least 256m",
         Engine,
-        "vos: mapped memory of a store that is made, of all its targets together",
+        "vos: mapped memory of a new store, in total for all targets",
         scm,
         |text| nonzero_size("scm", text)
     ),
@@ -369,7 +384,7 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "0: no data file",
         Engine,
-        "vos: data file of a store that is made, of all its targets together",
+        "vos: data file of a new store, in total for all targets",
         nvme,
         str::parse
     ),
@@ -379,11 +394,11 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "4k",
         Engine,
-        "vos: values from this size on go to the data file, where there is one",
+        "vos: values from this size on go to the data file, if the store has one",
         threshold,
         |text| nonzero_size("threshold", text)
     ),
-    own!("store-targets", None, "N", "1", Engine, "vos: targets of a store that is made", targets, |text| {
+    own!("store-targets", None, "N", "1", Engine, "vos: targets of a new store", targets, |text| {
         count("store-targets", text, 1, 4096)
     }),
     own!(
@@ -402,7 +417,7 @@ pub static OBJECT: &[OptionDef] = &[
         "keep|drop",
         "keep",
         Engine,
-        "vos, engine: what the store keeps in memory of its data on a drive, before a phase: left, or made durable and read from the drive",
+        "vos, engine: what happens before a phase to data of a drive that the store holds in memory: kept, or made durable and read from the drive",
         cache,
         |text| choice("cache", text, CacheBefore::CHOICES)
     ),
@@ -410,9 +425,9 @@ pub static OBJECT: &[OptionDef] = &[
         "flush",
         None,
         "auto|cpu|msync",
-        "auto: by the CPU on tmpfs and DAX, by system calls elsewhere",
+        "auto: cpu on tmpfs and DAX, system calls elsewhere",
         Engine,
-        "vos: how mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
+        "vos: how mapped memory is made durable; with PMEM_NO_FLUSH=1, cpu uses fences only",
         flush,
         |text| choice("flush", text, Flush::CHOICES)
     ),
@@ -420,9 +435,9 @@ pub static OBJECT: &[OptionDef] = &[
         "allocate",
         None,
         "ahead|whole|needed",
-        "ahead: what a phase is known to write before it, the rest by a thread beside it",
+        "ahead: before a phase, the space it is known to write; the rest by a background thread",
         Engine,
-        "vos: when the store takes its space; whole: all of it when it is made or opened; needed: by the update that needs it",
+        "vos: when the store allocates its space; whole: all of it when it is created or opened; needed: in the update that needs it",
         allocation,
         |text| choice("allocate", text, Allocation::CHOICES)
     ),
@@ -432,7 +447,7 @@ pub static OBJECT: &[OptionDef] = &[
         "off|crc16|crc32|crc64|sha1|sha256|sha512|adler32",
         "crc32",
         Engine,
-        "Checksum of the data of a container that is made, verified at every read",
+        "Checksum for the data of a new container, verified on every read",
         checksum,
         |text| choice("checksum", text, Checksum::CHOICES)
     ),
@@ -442,7 +457,7 @@ pub static OBJECT: &[OptionDef] = &[
         "on|off",
         "on",
         Engine,
-        "No staging buffer between the worker's buffers and the store, or the network",
+        "No staging buffer between the worker's buffers and the store or network",
         zero_copy,
         |text| choice("zero-copy", text, &[("on", true), ("off", false)])
     ),
@@ -452,7 +467,7 @@ pub static OBJECT: &[OptionDef] = &[
         "N",
         "3",
         Engine,
-        "s3: how often a request is sent again after an answer that asks for it (500, 503); retries are counted",
+        "s3: how often a request is retried after an answer that asks for a retry (500, 503); retries are counted",
         retries,
         |text| count("retries", text, 0, 1000)
     ),
@@ -462,7 +477,7 @@ pub static OBJECT: &[OptionDef] = &[
         "DURATION",
         "30s",
         Engine,
-        "Longest wait for a connection and for one operation; then it has failed",
+        "Timeout for a connection and for one operation; the operation then fails",
         timeout,
         |text| above_zero("timeout", text, "5s")
     ),
@@ -470,9 +485,9 @@ pub static OBJECT: &[OptionDef] = &[
         "s3-endpoint",
         None,
         "URL[,URL...]",
-        "none: it must be given",
+        "none: required",
         Engine,
-        "s3: http://HOST[:PORT] of a server; may be given several times, and workers are dealt out to them",
+        "s3: http://HOST[:PORT] of a server; may be repeated: workers are distributed over the servers",
         |spec, text| {
             let urls = s3_endpoints(text)?;
             ObjectSpec::of_mut(spec).s3_endpoints.extend(urls);
@@ -485,7 +500,7 @@ pub static OBJECT: &[OptionDef] = &[
         "NAME",
         "us-east-1",
         Engine,
-        "s3: region that requests are signed for",
+        "s3: region used to sign requests",
         s3_region,
         |text| { word("s3-region", text) }
     ),
@@ -508,7 +523,7 @@ pub static OBJECT: &[OptionDef] = &[
         "payload|headers|none",
         "payload",
         Engine,
-        "s3: what a signature covers: headers and payload, headers alone, or nothing (anonymous)",
+        "s3: what a signature covers: headers and payload, only headers, or nothing (anonymous)",
         s3_signing,
         |text| {
             let choices =
@@ -522,7 +537,7 @@ pub static OBJECT: &[OptionDef] = &[
         "SIZE",
         "0: never",
         Engine,
-        "s3: larger objects are uploaded in parts of this size (multipart)",
+        "s3: upload larger objects in parts of this size (multipart)",
         s3_part_size,
         str::parse
     ),
@@ -540,7 +555,7 @@ pub static OBJECT: &[OptionDef] = &[
         "rados-conf",
         None,
         "FILE",
-        "$CEPH_CONF, else /etc/ceph/ceph.conf",
+        "$CEPH_CONF, otherwise /etc/ceph/ceph.conf",
         Engine,
         "rados: configuration file of the cluster",
         rados_conf,
@@ -564,9 +579,9 @@ pub static OBJECT: &[OptionDef] = &[
         "refill",
         None,
         "full|stamp|once",
-        "stamp where content is random, full with --compress or --dedupe, else once",
+        "stamp for random content, full with --compress or --dedupe, otherwise once",
         Data,
-        "Before a value is stored: fill the buffer anew, stamp 16 bytes of each 4 KiB, or nothing"
+        "Before a value is stored: fill the whole buffer again, stamp 16 bytes of each 4 KiB, or do nothing"
     ),
     as_shared!(
         "verify",
@@ -574,7 +589,7 @@ pub static OBJECT: &[OptionDef] = &[
         "",
         "off",
         Data,
-        "Store values that say which record they are, and check every value that is read"
+        "Store values that identify their record, and check every value that is read"
     ),
     own!(
         "acknowledged",
@@ -582,19 +597,19 @@ pub static OBJECT: &[OptionDef] = &[
         "FILE",
         "none",
         Data,
-        "Write a line for each update that is acknowledged, for `strata object audit`; with --keep; implies --verify",
+        "Write a line for each acknowledged update, for `strata object audit`; with --keep; implies --verify",
         acknowledged,
         |text| path("acknowledged", text)
     ),
-    token_file("engine: file with the secret that engines beyond loopback demand"),
-    tls("engine: TLS for control on loopback too"),
+    token_file("engine: file with the secret that engines require beyond loopback"),
+    tls("engine: use TLS for control on loopback too"),
     as_shared!(
         "keep",
         None,
         "",
         "off",
         Run,
-        "Leave what the run made: objects of a bucket, containers, the pool"
+        "Keep what the run created: objects of a bucket, containers, the pool"
     ),
     as_shared!(
         "destroy-data",
@@ -602,7 +617,7 @@ pub static OBJECT: &[OptionDef] = &[
         "",
         "off",
         Run,
-        "Allow operations to write over and to remove what others have put under the same names"
+        "Allow operations to overwrite and remove objects that other processes created under the same names"
     ),
 ];
 
@@ -611,7 +626,7 @@ pub static SECRETS: &[OptionDef] = &[option!(
     "s3-key",
     None,
     "KEYS",
-    "that of --s3-key-file, else of the environment",
+    "from --s3-key-file, otherwise from the environment",
     Engine,
     "s3: the access key and the secret key, on two lines",
     |spec, text| {

@@ -21,7 +21,7 @@ pub(super) fn names(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
         let first = part.iter().position(|sign| !is_blank(sign));
         let last = part.iter().rposition(|sign| !is_blank(sign));
         let (Some(first), Some(last)) = (first, last) else {
-            return Err(refuse("names with one comma between each two"));
+            return Err(refuse("names separated by single commas"));
         };
         let own = &part[first..=last];
         if own.iter().any(|sign| is_blank(sign) || (!sign.1 && sign.0.is_control())) {
@@ -47,7 +47,7 @@ pub(super) fn epoch(name: &str, text: &str) -> Result<u64, ParseError> {
         None => parse_u64_in(name, text, 1..=u64::MAX - 1).ok(),
     };
     number.filter(|number| (1..u64::MAX).contains(number)).ok_or_else(|| {
-        let accepted = "an epoch as the store tells it, such as 17 or 0x1a2b";
+        let accepted = "an epoch as reported by the store, such as 17 or 0x1a2b";
         ParseError::new(format!("a value of {name}"), text, accepted)
     })
 }
@@ -66,7 +66,8 @@ pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], Pa
 pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
     let room = KEY_BYTES_MAX - NUMBER_BYTES_MAX;
     if text.len() > room && !text.contains('{') {
-        let accepted = format!("at most {room} bytes: with its number a key has {KEY_BYTES_MAX} at most");
+        let accepted =
+            format!("at most {room} bytes: a key including its number has at most {KEY_BYTES_MAX}");
         return Err(ParseError::new(format!("a value of {name}"), text, accepted));
     }
     word(name, text)

@@ -59,7 +59,7 @@ impl LayerPlan for ObjectPlan {
 
     fn manner(&self) -> Vec<String> {
         let flags = [
-            (self.object_scope == Scope::Private, "objects of each worker's own"),
+            (self.object_scope == Scope::Private, "separate objects per worker"),
             (self.containers == Scope::Private, "a container a worker"),
             (self.options.zero_copy, "zero copy"),
             (self.short_read_bytes.is_some(), "short reads"),
@@ -67,15 +67,16 @@ impl LayerPlan for ObjectPlan {
             (self.options.cache == CacheBefore::Drop, "cache dropped"),
             (self.verify, "verified"),
             (self.is_fill, "to fill"),
-            (self.load.workers() > self.load.threads, "objects dealt out to all hosts"),
+            (self.load.workers() > self.load.threads, "objects distributed over all hosts"),
         ];
         let mut words = vec![clean(&self.engine).into_owned(), format!("class {}", self.class)];
         words.extend(self.snapshot.map(|epoch| format!("at snapshot {epoch}")));
         words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
         let is_own = self.load.place.is_some_and(|place| place.targets == HostTargets::Own);
-        words.extend(is_own.then(|| "a store of each host's own".to_owned()));
+        words.extend(is_own.then(|| "a separate store per host".to_owned()));
         words.extend(
-            (self.rank_shift > 0).then(|| format!("records of the worker {} further on", self.rank_shift)),
+            (self.rank_shift > 0)
+                .then(|| format!("records of the worker {} positions later", self.rank_shift)),
         );
         words.extend(self.memory.words().filter(|_| self.moves_values()));
         match self.options.durability {

@@ -11,7 +11,7 @@ fn operation(what: &str, word: &str) -> Result<ObjectOp, ParseError> {
     let found = ObjectOp::ALL.iter().find(|operation| operation.name() == word);
     found.copied().ok_or_else(|| {
         let accepted = match units::nearest(word, OBJECT_OPERATIONS.iter().copied()) {
-            Some(name) => format!("{name} (the nearest there is)"),
+            Some(name) => format!("{name} (the closest match)"),
             None => format!("one of {}", OBJECT_OPERATIONS.join(", ")),
         };
         ParseError::new(format!("an operation of {what}"), word, accepted)
@@ -74,7 +74,7 @@ mod tests {
             Ok(vec![ObjectOp::OpenWithAttr, ObjectOp::Read])
         );
         let line = |text: &str| parse_mix(text).expect_err(text).to_string();
-        assert_eq!(line("git=100"), "\"git\" is not an operation of mix: use get (the nearest there is)");
+        assert_eq!(line("git=100"), "\"git\" is not an operation of mix: use get (the closest match)");
         for text in [
             "",
             "get",

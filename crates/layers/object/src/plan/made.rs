@@ -5,56 +5,56 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectOptions;
 
-/// One thing that a run made in a store.
+/// Something that a run created in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Made {
-    /// S3: the bucket of the target. It goes when it is empty, and only then.
+    /// S3: the bucket of the target. It is removed only if it is empty.
     Bucket {
         /// Its name.
         bucket: String,
-        /// The server has said that it was made for this run. False: it was asked to, and its answer is not known.
+        /// The server confirmed that it was created for this run. False: creation was requested, but the answer is unknown.
         is_certain: bool,
     },
-    /// S3: objects under names of a load. Of these, the ones go that carry the mark of the run (`x-amz-meta-strata-run`).
+    /// S3: objects with names of a load. Those with the mark of the run (`x-amz-meta-strata-run`) are removed.
     Objects {
         /// Prefix of their names.
         prefix: String,
-        /// `oN/` stands between the prefix and the key.
+        /// The names contain `oN/` between the prefix and the key.
         names_objects: bool,
-        /// The key as the load names it: its number stands behind it, or where it has braces.
+        /// Format of the key: its number follows it, or replaces braces.
         key: String,
-        /// Uploads in parts under these names that were under way before the load: others' own. None: the load has none of its own, or the
-        /// server does not list them; then none is touched.
+        /// Multipart uploads with these names that existed before the load and belong to others. None: the load has no uploads, or the
+        /// server does not list them; no upload is aborted then.
         #[serde(default)]
         uploads_of_others: Option<Vec<String>>,
     },
-    /// A container. It goes when all that is in it is the run's own; else the run's own objects go.
+    /// A container. It is removed if all its contents belong to the run; otherwise only the run's objects are removed.
     Container {
         /// Its label.
         label: String,
-        /// By what it is known again; none: it was asked for, and whether it was made is not known.
+        /// Identity of the container; none: creation was requested, but the result is unknown.
         id: Option<String>,
     },
-    /// Objects in a container that was there before: the ones that the run claims in it, and that were not there.
+    /// Objects in a container that existed before: objects that the run claims and that did not exist.
     Stored {
         /// Label of the container.
         label: String,
-        /// By what the container is known again.
+        /// Identity of the container.
         id: String,
     },
-    /// RADOS: objects under names that a load gave them. Of these, the ones go that carry the mark of the run (`strata.run`).
+    /// RADOS: objects with user-defined names. Those with the mark of the run (`strata.run`) are removed.
     NamedObjects {
         /// Namespace of the pool; empty: none.
         namespace: String,
         /// Their names.
         names: Vec<String>,
     },
-    /// Objects in a container that was there before, of a store that keeps no claims (DAOS): they held nothing then, and go by their ids.
+    /// Objects in a container that existed before, in a store without claims (DAOS): they were empty, and are removed by their ids.
     ObjectIds {
         /// Label of the container.
         label: String,
-        /// By what the container is known again.
+        /// Identity of the container.
         id: String,
         /// Upper half of the ids, as 16 hexadecimal digits: type, class and kind.
         upper: String,
@@ -65,9 +65,9 @@ pub enum Made {
     },
     /// The directory of a pool in this machine.
     Pool {
-        /// Its UUID, which was drawn before it was made; none: of a release before, which was about to make it.
+        /// UUID of the pool, chosen before its creation; none: recorded by an earlier release that was about to create it.
         id: Option<String>,
-        /// Its directory is one of the run's own, whose name nobody else knew: all that is in it goes with it.
+        /// The directory is private to the run: it is removed with all its contents.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_private: bool,
     },
@@ -99,13 +99,13 @@ impl Made {
     }
 }
 
-/// Objects that a run made in one store, and how that store is reached. Keys and tokens stand nowhere.
+/// Objects that a run created in one store, and how to reach that store. Keys and tokens are not included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MadeInStore {
     /// Where it is: the whole URL.
     pub target: String,
     /// Options of its driver.
     pub options: ObjectOptions,
-    /// Objects made there, in the order in which they were made.
+    /// Created objects, in the order of their creation.
     pub made: Vec<Made>,
 }

@@ -20,14 +20,14 @@ pub enum ValueKind {
     Array,
 }
 
-/// Whether workers use one of something, or one each.
+/// Whether workers share an object or container, or each worker has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// All use the same.
+    /// All workers share it.
     #[default]
     Shared,
-    /// Each has its own.
+    /// Each worker has its own.
     Private,
 }
 
@@ -55,10 +55,10 @@ pub struct OpShare {
 ///   `akeys` are 1: the dkeys of an array are the numbers of its chunks, which follow from positions).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DatasetPlan {
-    /// Objects (of each worker, where they are private).
+    /// Objects (per worker if they are private).
     pub objects: u64,
-    /// Names of the objects, in the order of their numbers, where each is one object of the store's own under that name (RADOS); empty:
-    /// names follow from ids.
+    /// Names of the objects, in the order of their numbers, if each is one object of the store with that name (RADOS); empty: names are
+    /// derived from ids.
     #[serde(default)]
     pub object_names: Vec<String>,
     /// Dkeys of an object: keys of a key-value object, chunks of an array.
@@ -70,33 +70,33 @@ pub struct DatasetPlan {
     /// First object, dkey, akey and record of a subset.
     #[serde(default)]
     pub first: [u64; 4],
-    /// Objects, dkeys, akeys and records that were stored in all, where the phase works on a subset; the counts above otherwise. Numbers
-    /// of records are counted in it.
+    /// Total objects, dkeys, akeys and records stored, if the phase works on a subset; otherwise the counts above. Record numbers refer to
+    /// it.
     #[serde(default)]
     pub whole: Option<[u64; 4]>,
-    /// Dkeys are 64-bit numbers; else `dkey_prefix` and the number.
+    /// Dkeys are 64-bit numbers; otherwise `dkey_prefix` and the number.
     pub integer_dkeys: bool,
-    /// Prefix of the names of dkeys. Where it has braces, the number stands in them and not behind: `{D%M}` is the number divided by D,
-    /// modulo M, so that `r{12}/d{4%3}/f{%4}` makes paths. `{D%M*S}` is S times that, and `{-}` nothing: the name of one key.
+    /// Prefix of the names of dkeys. If it has braces, they contain the number instead of a suffix: `{D%M}` is the number divided by D,
+    /// modulo M, so that `r{12}/d{4%3}/f{%4}` makes paths. `{D%M*S}` is S times that, and `{-}` is empty: the name of one key.
     pub dkey_prefix: String,
     /// Prefix of the names of akeys.
     pub akey_prefix: String,
-    /// The akeys of a dkey are numbered from 0, so that all dkeys have the same (the tools' `--const_akey`); else akeys are numbered
-    /// through the object: `dkey x akeys + akey`.
+    /// The akeys of a dkey are numbered from 0, so that all dkeys have the same akeys (the tools' `--const_akey`); otherwise akeys are
+    /// numbered across the object: `dkey x akeys + akey`.
     pub constant_akey: bool,
     /// Kind of value under an akey.
     pub value: ValueKind,
-    /// Sizes of values, as typed (`4KiB`, `4KiB:70,64KiB:30`). Which size a record has follows from its number, so that it can be read
+    /// Sizes of values, as typed (`4KiB`, `4KiB:70,64KiB:30`). The number of a record determines its size, so that it can be read
     /// back.
     pub value_size: String,
     /// Largest value in bytes.
     pub value_size_bytes_max: u64,
-    /// Distance of an array's records in bytes; 0 where values are single.
+    /// Distance between the records of an array in bytes; 0 for single values.
     pub stride_bytes: u64,
-    /// Where in its stride a record begins, in bytes.
+    /// Offset of a record within its stride, in bytes.
     pub offset_bytes: u64,
-    /// Number that ids of objects begin with. Workers with objects of their own have `first_id + worker x objects` on, of all objects that
-    /// were stored.
+    /// Id of the first object. Workers with their own objects use ids from `first_id + worker x objects` on (all stored
+    /// objects count).
     pub first_id: u64,
 }
 
@@ -125,25 +125,25 @@ pub struct ObjectPlan {
     /// Where the store is, as the user gave it: `vos:DIR`, `engine://host:port/pool/container`, `rados://pool`, `s3://bucket`,
     /// `daos://pool/container`, `null:`.
     pub target: String,
-    /// Label of the container, where the target names none.
+    /// Label of the container, if the target does not name one.
     pub container: String,
-    /// Containers: one, or one for each worker (`LABEL.WORKER`).
+    /// Containers: one, or one per worker (`LABEL.WORKER`).
     pub containers: Scope,
-    /// Objects: the same for all workers, or each worker's own.
+    /// Objects: shared by all workers, or separate per worker.
     pub object_scope: Scope,
     /// Operations of the phase: one with 100 percent, or a mix.
     pub mix: Vec<OpShare>,
-    /// Operations that are done one after the other for each record, instead of a mix; empty: the mix holds.
+    /// Operations that run in order for each record, instead of a mix; empty: the mix is used.
     #[serde(default)]
     pub sequence: Vec<ObjectOp>,
-    /// Dataset that it works on.
+    /// Dataset of the phase.
     pub dataset: DatasetPlan,
-    /// Workers of a phase that only reads have the part of the worker so many further on, of all that share the store.
+    /// In a phase that only reads, each worker uses the part of the worker so many positions later, of all workers that share the store.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rank_shift: u32,
     /// Order of records.
     pub pattern: Pattern,
-    /// How workers share the records. Where each has records of its own ([`ObjectPlan::is_private`]) it goes over all of them.
+    /// How workers share the records. A worker with its own records ([`ObjectPlan::is_private`]) works on all of them.
     pub share: Share,
     /// Class of the objects.
     pub class: ObjectClass,
@@ -151,35 +151,35 @@ pub struct ObjectPlan {
     pub object_type: ObjectType,
     /// Size of an array's cell, in bytes.
     pub cell_size_bytes: u64,
-    /// Cells of a chunk: what lies under one dkey of an array.
+    /// Cells of a chunk: the data under one dkey of an array.
     pub chunk_size_cells: u64,
     /// Scope of a punch: `record`, `akey`, `dkey` or `object`.
     pub punch: PunchScope,
-    /// Keys that one list asks for at most.
+    /// Maximum number of keys per list.
     pub list_max: u32,
-    /// Ids that one allocation takes.
+    /// Ids per allocation.
     pub ids_per_call: u32,
-    /// Reads ask for so many bytes, and take what there is; none: for what was written.
+    /// Bytes requested by each read, which may return fewer; none: the stored size.
     #[serde(default)]
     pub short_read_bytes: Option<u64>,
-    /// Epoch of the snapshot that is read; none: the latest versions are.
+    /// Epoch of the snapshot to read; none: the latest versions are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<u64>,
-    /// Arrays and index objects are opened once a worker, not once an operation.
+    /// Arrays and index objects are opened once per worker, not once per operation.
     pub keeps_handles: bool,
-    /// Memory that the buffers of values lie in.
+    /// Memory of the value buffers.
     #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
     pub memory: gpu::MemoryPlan,
     /// Data content of values.
     pub content: ContentPlan,
-    /// Values carry who wrote them, and reads check it.
+    /// Values identify their write, and reads check it.
     pub verify: bool,
     /// Options of the driver.
     pub options: ObjectOptions,
-    /// It stores what the phases after it need, and is not what was asked for.
+    /// The phase only stores data for later phases; it was not requested.
     #[serde(default)]
     pub is_fill: bool,
-    /// How the load is put on.
+    /// Load: threads, depth, rate and limits.
     pub load: LoadPlan,
 }
 

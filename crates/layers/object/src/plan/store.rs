@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vos::{Allocation, Checksum, Durability, Flush};
 
-/// How a bucket stands in an S3 request.
+/// Position of the bucket in an S3 request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Addressing {
@@ -23,19 +23,19 @@ pub enum Signing {
     /// Headers and the SHA-256 of the payload.
     #[default]
     Payload,
-    /// Headers alone (`UNSIGNED-PAYLOAD`).
+    /// Only headers (`UNSIGNED-PAYLOAD`).
     Headers,
     /// Nothing: anonymous access.
     None,
 }
 
-/// Options of the drivers, resolved. What the chosen driver does not honour has been refused before.
+/// Options of the drivers, resolved. Options that the driver does not support have been rejected before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ObjectOptions {
     /// Size of mapped memory (or of the log) of a store, in bytes.
     pub scm_bytes: u64,
-    /// Size of the data file of a store, in bytes; 0: there is none.
+    /// Size of the data file of a store, in bytes; 0: no data file.
     pub nvme_bytes: u64,
     /// Values from this size on go to the data file, in bytes.
     pub threshold_bytes: u64,
@@ -45,28 +45,28 @@ pub struct ObjectOptions {
     pub durability: Durability,
     /// How mapped memory is made durable.
     pub flush: Flush,
-    /// When the store takes its space.
+    /// When the store allocates its space.
     pub allocation: Allocation,
-    /// Checksum of containers that are made.
+    /// Checksum of new containers.
     pub checksum: Checksum,
     /// Memory of the store before a phase.
     #[serde(skip_serializing_if = "CacheBefore::is_keep")]
     pub cache: CacheBefore,
     /// No staging buffer between the worker's buffers and the store (or the network).
     pub zero_copy: bool,
-    /// How often a request is sent again after an answer that says so (S3: 500, 503).
+    /// How often a request is retried after an answer that asks for a retry (S3: 500, 503).
     pub retries: u32,
-    /// Longest wait for one operation, in nanoseconds.
+    /// Timeout of one operation, in nanoseconds.
     pub timeout_ns: u64,
-    /// S3: `http://host:port` of the servers; workers are dealt out to them.
+    /// S3: `http://host:port` of the servers; workers are distributed over them.
     pub s3_endpoints: Vec<String>,
     /// S3: region.
     pub s3_region: String,
-    /// S3: where the bucket stands.
+    /// S3: position of the bucket.
     pub s3_addressing: Addressing,
     /// S3: what is signed.
     pub s3_signing: Signing,
-    /// S3: objects from this size on are uploaded in parts of it, in bytes; 0: never.
+    /// S3: objects from this size on are uploaded in parts of this size, in bytes; 0: never.
     pub s3_part_size_bytes: u64,
     /// Ceph: configuration file.
     pub rados_conf: Option<String>,

@@ -48,7 +48,7 @@ impl Cluster {
     pub(crate) fn connect(options: &ObjectOptions) -> Result<Self, Error> {
         let connection = ceph::Cluster::connect(&Access {
             conf: options.rados_conf.as_deref(),
-            conf_remedy: "name it: --rados-conf FILE, or CEPH_CONF",
+            conf_remedy: "specify it: --rados-conf FILE, or CEPH_CONF",
             user: options.rados_user.as_deref(),
             timeout_ns: options.timeout_ns,
             settings: &[],
@@ -183,7 +183,7 @@ impl Pool {
         match code {
             0 => Ok(true),
             code if code == -libc::EEXIST => Ok(false),
-            code => Err(refused("the container cannot be made", code)),
+            code => Err(refused("the container cannot be created", code)),
         }
     }
 

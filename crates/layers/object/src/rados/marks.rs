@@ -77,7 +77,7 @@ impl Pool {
         match code {
             0 => Ok(true),
             code if code == -libc::EEXIST => Ok(false),
-            code => Err(refused("an object cannot be made", code).with("object", name.to_string_lossy())),
+            code => Err(refused("cannot create an object", code).with("object", name.to_string_lossy())),
         }
     }
 
@@ -103,7 +103,7 @@ impl Pool {
         match code {
             0 => Ok(true),
             code if code == -libc::ECANCELED || code == -libc::ENOENT => Ok(false),
-            code => Err(refused("an object cannot be changed", code).with("object", name.to_string_lossy())),
+            code => Err(refused("cannot change an object", code).with("object", name.to_string_lossy())),
         }
     }
 }

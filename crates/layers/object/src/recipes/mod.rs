@@ -39,7 +39,7 @@ const IDS_OF_RECIPE: u64 = 1 << 32;
 const IDS_OF_PHASE: u64 = 1 << 20;
 
 /// Why a recipe whose phases ran says nothing.
-const IDLE: &str = "its phases completed nothing in their time: give a longer --time";
+const IDLE: &str = "its phases completed no operation in time: use a longer --time";
 
 /// A recipe that can be measured: what is done without it and with it.
 struct Test {
@@ -53,9 +53,9 @@ const HELP: Help = Help {
     options: &["only", "rounds", "time", "threads", "depth", "s3-endpoint", "json"],
     examples: &[
         Example::new("on an embedded store in memory", "object recipes"),
-        Example::new("on a pool of Ceph", "object recipes rados://bench"),
+        Example::new("a Ceph pool", "object recipes rados://bench"),
         Example::new(
-            "on a bucket, longer phases",
+            "a bucket, with longer phases",
             "object recipes s3://bucket --s3-endpoint https://s3.example --time 2s",
         ),
     ],
@@ -69,7 +69,7 @@ pub(crate) fn command() -> Command {
 
 fn define() -> clap::Command {
     clap::Command::new("recipes")
-        .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
+        .about("A/B-test common object-store tuning advice on this store and show what matters")
         .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(crate::LAYER.targets))
         .args(arguments(OWN))
         .args(arguments(of_loads()))
@@ -78,7 +78,7 @@ fn define() -> clap::Command {
 fn document(text: &mut String) {
     table_as_markdown("Options of `strata object recipes`", OWN, text);
     let shared: Vec<String> = of_loads().map(|option| format!("`--{}`", option.name)).collect();
-    *text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));
+    *text += &format!("\nSame as for a load on an object store: {}.\n", shared.join(", "));
 }
 
 /// Measures the recipes.
@@ -101,7 +101,7 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
         tests.iter().flat_map(|test| test.sides.iter().map(|(spec, _)| spec.clone())).collect();
     if specs.is_empty() {
         return Err(
-            Error::usage("recipes", "the store has the operations of no recipe").with("target", target)
+            Error::usage("recipes", "the store supports the operations of no recipe").with("target", target)
         );
     }
     stores.find(&mut specs.iter_mut().collect::<Vec<_>>())?;
@@ -197,7 +197,7 @@ fn measure(
     store.connect()?;
     for test in tests {
         if test.recipe.needs_targets && store.told().targets < 2 {
-            note(bench, test.at, |record| record.reason = Some("the store has one target".to_owned()));
+            note(bench, test.at, |record| record.reason = Some("the store has only one target".to_owned()));
             continue;
         }
         let result = measure_one(bench, test, store, rounds, seed);

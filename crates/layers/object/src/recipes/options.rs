@@ -37,7 +37,7 @@ pub(super) static OWN: &[OptionDef<RecipesSpec>] = &[
         short: None,
         value: "N",
         default: "8",
-        help: "Pairs of phases, without and with, a recipe is measured with; 2 to 100",
+        help: "Number of phase pairs (without and with) per recipe; 2 to 100",
         group: Group::Load,
         apply: |spec, text| {
             spec.rounds = Some(parse_u64_in("rounds", text, 2..=100)? as u32);
@@ -65,7 +65,7 @@ pub(super) static OWN: &[OptionDef<RecipesSpec>] = &[
         short: None,
         value: "NAME[,NAME...]",
         default: "all recipes",
-        help: "Recipes that are measured, by name",
+        help: "Recipes to measure, by name",
         group: Group::Workload,
         apply: |spec, text| {
             spec.only.extend(names("a recipe", text, RECIPES.iter().map(|recipe| recipe.name))?);

@@ -34,14 +34,14 @@ pub(super) const KINDS: &[Kind] = &[
         rank: 150,
         name: "not_durable",
         look: not_durable,
-        remedy: "leave out --durability: an update then counts as done when it is durable, and updates in flight share a sync",
+        remedy: "leave out --durability: an update then counts as done only when it is durable, and updates in flight share a sync",
     },
     Kind { look: client_saturated, ..CLIENT_SATURATED },
     Kind {
         rank: 210,
         name: "store_grew",
         look: store_grew,
-        remedy: "let the store take its space before (--allocate whole), or write a number of values (without --time)",
+        remedy: "let the store allocate its space first (--allocate whole), or write a number of values (without --time)",
     },
     Kind {
         rank: 220,
@@ -78,7 +78,10 @@ fn paging(evidence: &Evidence<'_>) -> Option<String> {
     let each = faults as f64 / operations as f64;
     (faults >= MAJOR_FAULTS_MIN && each > MAJOR_FAULTS_PER_OPERATION_MAX).then(|| {
         let what = if plan.any(|operation| operation.loads()) { "reads" } else { "operations" };
-        format!("{} page faults read a disk: {what} waited for the store's mapping or index", count(faults))
+        format!(
+            "{} page faults read from a disk: {what} waited for the store's mapping or index",
+            count(faults)
+        )
     })
 }
 
@@ -93,7 +96,7 @@ fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
     let share = grown_bytes as f64 / written_bytes.max(1) as f64;
     (grown_bytes >= GROWN_BYTES_MIN && share > GROWN_SHARE_MIN).then(|| {
         format!(
-            "the store took {} from the file system while it was measured: its pages were cleared, or its blocks allocated",
+            "the store allocated {} from the file system during the measurement: pages were cleared, or blocks allocated",
             human_bytes(grown_bytes as f64)
         )
     })
@@ -108,9 +111,8 @@ fn found_nothing(evidence: &Evidence<'_>) -> Option<String> {
     let operations: u64 = classes().map(|class| class.operations).sum();
     let share =
         classes().map(|class| class.bytes).sum::<u64>() as f64 / (operations * asked_bytes).max(1) as f64;
-    (operations > 0 && share < FOUND_SHARE_MIN).then(|| {
-        format!("reads found {} of the bytes that they asked for: there was no data", percent(share))
-    })
+    (operations > 0 && share < FOUND_SHARE_MIN)
+        .then(|| format!("reads found {} of the requested bytes: the data does not exist", percent(share)))
 }
 
 /// Beside a store in this process strata must be cheap; a client of a cluster has the same limit as one of a network.
@@ -126,5 +128,5 @@ fn loopback(evidence: &Evidence<'_>) -> Option<String> {
     let mut hosts = urls.filter_map(|url| url.split_once("://")).map(|(_, rest)| rest);
     let host = hosts.find(|host| ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own)))?;
     let host = host.split('/').next().unwrap_or(host);
-    Some(format!("the store is at {host}: the kernel copies memory, no link is measured"))
+    Some(format!("the store is at {host}: this tested loopback (a kernel memory copy), not a link"))
 }

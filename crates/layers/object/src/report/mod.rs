@@ -62,7 +62,7 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
     ProfileRemedy {
         part: "allocate-ids",
         against: None,
-        text: "take many object ids in one call and keep them: one call for 100 objects or more (--ids-per-call 1000)",
+        text: "allocate many object ids per call and keep them: one call for 100 objects or more (--ids-per-call 1000)",
     },
     ProfileRemedy {
         part: "create",
@@ -77,12 +77,12 @@ const PROFILE_REMEDIES: &[ProfileRemedy] = &[
     ProfileRemedy {
         part: "size",
         against: Some(("read", 0.5)),
-        text: "store sizes in an index, or read with a buffer that is large enough",
+        text: "store sizes in an index, or read into a buffer that is large enough",
     },
     ProfileRemedy {
         part: "stat",
         against: Some(("get", 0.5)),
-        text: "store sizes in an index: a get tells the size too",
+        text: "store sizes in an index: a get also returns the size",
     },
     ProfileRemedy::LIST,
 ];

@@ -19,47 +19,47 @@ const CAUSES: &[Cause] = &[
     Cause {
         parts: &["first-byte"],
         name: "the server",
-        advice: "its answer is waited for: look at its CPUs, its drives, and how many requests it takes at a time",
+        advice: "time to its first byte: check its CPUs, its drives, and how many requests it handles at a time",
     },
     Cause {
         parts: &["service"],
         name: "the server's own work",
-        advice: "look at its CPUs: more targets, cores of their own, and checksums that cost less",
+        advice: "check its CPUs: use more targets, dedicated cores, and cheaper checksums",
     },
     Cause {
         parts: &["storage"],
         name: "the server's drives",
-        advice: "reads, writes and syncs of its files: strata media and strata stack measure what is below, and --durability says what is waited for",
+        advice: "reads, writes and syncs of its files: measure the layers below with strata media and strata stack; --durability sets what updates wait for",
     },
     Cause {
         parts: &["queue"],
         name: "the server's queue",
-        advice: "requests wait for the thread of their target: more targets, keys spread over more of them, or a lower depth",
+        advice: "requests wait for the thread of their target: use more targets, spread keys over more of them, or lower the depth",
     },
     Cause {
         parts: &["network"],
         name: "the network",
-        advice: "look at the link (strata net measures it), and at the CPUs of both sides",
+        advice: "check the link (strata net measures it) and the CPUs of both sides",
     },
     Cause {
         parts: &["connect", "tls"],
         name: "new connections",
-        advice: "they are made anew: see why the server, or a proxy before it, closes them",
+        advice: "connections are opened again: find out why the server, or a proxy before it, closes them",
     },
     Cause {
         parts: &["send", "receive"],
         name: "the transfer",
-        advice: "bytes on their way: look at the link (strata net measures it), and at how fast the server takes and gives them",
+        advice: "bytes in transfer: check the link (strata net measures it), and how fast the server receives and sends them",
     },
     Cause {
         parts: &["pause"],
-        name: "pauses before requests were sent again",
-        advice: "the server turned requests away or lost them: lower the depth, or ask for a higher limit",
+        name: "pauses before retries",
+        advice: "the server rejected requests or lost them: lower the depth, or request a higher limit",
     },
     Cause {
         parts: &["client"],
         name: "this process",
-        advice: "its CPUs are the limit: more threads, fewer operations in flight on each, no TLS, or more hosts (--hosts)",
+        advice: "its CPUs are the bottleneck: use more threads, fewer operations in flight on each, no TLS, or more hosts (--hosts)",
     },
 ];
 
@@ -82,7 +82,7 @@ fn line(class: &ClassSummary, least_ns: Option<f64>) -> String {
     let [(share, cause), (next, second), ..] = shares[..] else { return String::new() };
     if share < SHARE_MIN {
         return format!(
-            "{:.0} % in {} and {:.0} % in {}: no part stands out",
+            "{:.0} % in {} and {:.0} % in {}: no part dominates",
             share * 100.0,
             cause.name,
             next * 100.0,
@@ -100,13 +100,13 @@ fn trip_of(class: &ClassSummary, cause: &Cause, least_ns: Option<f64>) -> Option
         "the server" => {
             let part = class.latency_parts.iter().find(|part| part.part == "connect")?;
             let ns = human_ns(part.latency.p50_ns as f64);
-            Some(format!(" (a round trip of the network, by the connections made, takes {ns})"))
+            Some(format!(" (a network round trip takes {ns}, measured by connections made)"))
         }
         "the network" => {
-            Some(format!(" (a round trip takes {}, the shortest that TCP saw)", human_ns(least_ns?)))
+            Some(format!(" (the shortest round trip seen by TCP takes {})", human_ns(least_ns?)))
         }
         "the server's own work" | "the server's drives" | "the server's queue" => {
-            Some(format!(" (a round trip of the network takes {})", human_ns(least_ns?)))
+            Some(format!(" (a network round trip takes {})", human_ns(least_ns?)))
         }
         _ => None,
     }
@@ -134,7 +134,7 @@ mod tests {
         for (parts, told) in [
             (
                 &[("connect", 100), ("first-byte", 9000), ("receive", 500), ("client", 400)][..],
-                "90 % of the time in the server (a round trip",
+                "90 % of the time in the server (a network round trip",
             ),
             (&[("first-byte", 9000), ("receive", 1000)], "90 % of the time in the server; "),
             (&[("send", 4000), ("receive", 4000), ("first-byte", 2000)], "80 % of the time in the transfer"),
@@ -144,7 +144,7 @@ mod tests {
                 &[("connect", 3000), ("tls", 5000), ("first-byte", 2000)],
                 "80 % of the time in new connections",
             ),
-            (&[("send", 4000), ("first-byte", 4000), ("client", 2000)], "no part stands out"),
+            (&[("send", 4000), ("first-byte", 4000), ("client", 2000)], "no part dominates"),
         ] {
             let line = line(&class(parts), None);
             assert!(line.contains(told), "{line}");
@@ -152,11 +152,11 @@ mod tests {
         for (parts, told) in [
             (
                 &[("network", 2000), ("queue", 1000), ("service", 7000)][..],
-                "70 % of the time in the server's own work (a round trip of the network takes 25.0 us); look",
+                "70 % of the time in the server's own work (a network round trip takes 25.0 us); look",
             ),
             (
                 &[("network", 2000), ("service", 1000), ("storage", 7000)],
-                "70 % of the time in the server's drives (a round trip of the network takes 25.0 us); reads",
+                "70 % of the time in the server's drives (a network round trip takes 25.0 us); reads",
             ),
             (
                 &[("network", 2000), ("queue", 7000), ("service", 1000)],
@@ -164,9 +164,9 @@ mod tests {
             ),
             (
                 &[("network", 9000), ("service", 500), ("client", 500)],
-                "90 % of the time in the network (a round trip takes 25.0 us, the shortest that TCP saw); look",
+                "90 % of the time in the network (the shortest round trip seen by TCP takes 25.0 us); look",
             ),
-            (&[("network", 4000), ("service", 4000), ("client", 2000)], "no part stands out"),
+            (&[("network", 4000), ("service", 4000), ("client", 2000)], "no part dominates"),
         ] {
             let line = line(&class(parts), Some(25e3));
             assert!(line.contains(told), "{line}");

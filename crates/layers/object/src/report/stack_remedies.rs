@@ -6,11 +6,11 @@ use report::stack::{Remedy, RemedyCase};
 pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
     match case.below {
         "network" => vec![Remedy::told(
-            "the engine's own service: more targets (strata engine --targets N), CPUs of its own",
+            "the engine's own service: use more targets (strata engine --targets N) on dedicated CPUs",
         )],
         "object" if !case.is_cpu_bound => {
             vec![Remedy::told(
-                "run the client where the data are: the store gives more in the process that has it open",
+                "run the client on the storage node: the store is faster in the process that has it open",
             )]
         }
         _ => Vec::new(),

@@ -58,12 +58,12 @@ pub(super) fn store(seen: &StoreActivity) -> String {
             (space.nvme_bytes, space.nvme_free_bytes)
         }));
         if after.index_bytes > 0 {
-            parts.push(format!("index {} of memory", human_bytes(after.index_bytes as f64)));
+            parts.push(format!("index uses {} of memory", human_bytes(after.index_bytes as f64)));
         }
     }
     if let Some(own) = &seen.acknowledged {
         parts.push(format!(
-            "{} acknowledged updates in {} ({}, {} to write, {} waited for)",
+            "{} acknowledged updates in {} ({}, {} writing, {} waiting)",
             own.updates,
             clean(&own.file),
             human_bytes(own.bytes as f64),

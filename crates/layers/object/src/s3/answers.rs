@@ -194,10 +194,12 @@ pub(crate) fn errno_of_loss(error: &io::Error) -> i32 {
 pub(crate) fn words_of_loss(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => {
-            "the server closed the connection before its answer was whole".to_owned()
+            "the server closed the connection before its answer was complete".to_owned()
         }
         io::ErrorKind::InvalidData if is_of_unknown_issuer(error) => {
-            format!("TLS: {error}: trust it with AWS_CA_BUNDLE=FILE, its issuer's certificate in PEM")
+            format!(
+                "TLS: {error}: to trust its issuer, set AWS_CA_BUNDLE=FILE to the issuer's certificate in PEM"
+            )
         }
         io::ErrorKind::InvalidData => format!("TLS: {error}"),
         _ => error.to_string(),

@@ -97,10 +97,10 @@ impl Bucket {
             if !self.request.creates {
                 return Err(Error::usage(
                     "s3",
-                    format!("there is no bucket {:?} (404 NoSuchBucket)", self.site.bucket),
+                    format!("bucket {:?} does not exist (404 NoSuchBucket)", self.site.bucket),
                 )
                 .with("endpoint", &self.site.endpoints[0].name)
-                .remedy("create it, or let this run store something: what stores also creates"));
+                .remedy("create it, or run an operation that stores data, which also creates the bucket"));
             }
             *state = State::Asked;
             self.note(State::Asked, &[])?;
@@ -121,10 +121,10 @@ impl Bucket {
             if !self.client(index).has_bucket()? {
                 return Err(Error::usage(
                     "s3",
-                    format!("there is no bucket {:?} at one of the servers", self.site.bucket),
+                    format!("bucket {:?} does not exist at one of the servers", self.site.bucket),
                 )
                 .with("endpoint", &endpoint.name)
-                .remedy("endpoints must be of one cluster"));
+                .remedy("all endpoints must belong to one cluster"));
             }
         }
         let has_asked = *state == State::Asked;
@@ -185,12 +185,12 @@ impl Bucket {
                 let owner = client.owner(name)?;
                 if owner.is_some_and(|(run, _)| run != Some(self.request.journal.run())) {
                     let message =
-                        "the bucket holds objects under the names of this load that this run did not make";
+                        "the bucket contains objects with names of this load that this run did not create";
                     return Err(Error::new(ErrorKind::Unsafe, "s3", message)
                         .with("bucket", &self.site.bucket)
                         .with("object", String::from_utf8_lossy(name))
                         .remedy(
-                            "give names of its own, s3://BUCKET/PREFIX, or --destroy-data to write over them and remove them",
+                            "use other names, s3://BUCKET/PREFIX, or --destroy-data to overwrite and remove them",
                         ));
                 }
             }
@@ -219,7 +219,7 @@ impl Bucket {
                 Error::new(
                     ErrorKind::Run,
                     "s3",
-                    "an upload in parts whose beginning was not answered may be left",
+                    "a multipart upload may remain, because the request that began it was not answered",
                 )
                 .with("bucket", &self.site.bucket)
                 .with("object", String::from_utf8_lossy(&upload.key))
@@ -243,43 +243,43 @@ impl Backend for Bucket {
         let mut notes = Vec::new();
         if self.site.endpoints.len() > 1 {
             notes.push(format!(
-                "{} endpoints, dealt out to workers and connections",
+                "{} endpoints, distributed over workers and connections",
                 self.site.endpoints.len()
             ));
         }
         if *self.takes_conditions.lock() == Some(false) {
             notes.push(
-                "the server does not keep to If-None-Match: objects that others put under the names of the load while it runs are \
-                 written over"
+                "the server does not honour If-None-Match: objects that other clients put under the names of the \
+                 load during the run are overwritten"
                     .to_owned(),
             );
         }
-        BackendFacts { targets: 1, durable_by: "the cluster's own means".to_owned(), notes }
+        BackendFacts { targets: 1, durable_by: "as configured in the cluster".to_owned(), notes }
     }
 
     fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         if plan.containers == Scope::Private {
-            return Err(Error::usage("s3", "the workers of a run share its bucket")
-                .remedy("use --containers shared; accepted are shared"));
+            return Err(Error::usage("s3", "the workers of a run must share its bucket")
+                .remedy("use --containers shared (the only accepted value)"));
         }
         if let Some(other) = plan.operations().find(|&op| !crate::drivers::s3::can(op)) {
-            return Err(Error::usage("s3", format!("there is no {} on S3", other.name()))
-                .remedy(format!("accepted are {}", crate::drivers::s3::CLASSES.join(", "))));
+            return Err(Error::usage("s3", format!("S3 does not support {}", other.name()))
+                .remedy(format!("accepted: {}", crate::drivers::s3::CLASSES.join(", "))));
         }
         let (largest, part) = (plan.dataset.value_size_bytes_max, plan.options.s3_part_size_bytes);
         if part > 0 && largest.div_ceil(part) > PARTS_MAX {
             return Err(Error::usage(
                 "s3",
-                format!("{largest} bytes in parts of {part} are {} parts", largest.div_ceil(part)),
+                format!("{largest} bytes in parts of {part} need {} parts", largest.div_ceil(part)),
             )
             .remedy(format!(
-                "an upload has {PARTS_MAX} parts at most: parts of {} bytes or more",
+                "an upload has at most {PARTS_MAX} parts: use parts of {} bytes or more",
                 largest.div_ceil(PARTS_MAX)
             )));
         }
         if part == 0 && largest > PUT_BYTES_MAX && plan.any(ObjectOp::stores) {
-            return Err(Error::usage("s3", format!("{largest} bytes are more than one request stores"))
-                .remedy(format!("at most {PUT_BYTES_MAX} bytes, or in parts: --s3-part-size 64m")));
+            return Err(Error::usage("s3", format!("{largest} bytes exceed the limit of one request"))
+                .remedy(format!("use at most {PUT_BYTES_MAX} bytes, or parts: --s3-part-size 64m")));
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl Backend for Bucket {
         match seen.others.load(Ordering::Relaxed) {
             0 => {}
             count => left.push(format!(
-                "bucket {}: {count} objects under the names of this run are others' own, and stay",
+                "bucket {}: {count} objects with names of this run belong to other clients and are kept",
                 self.site.bucket
             )),
         }
@@ -324,10 +324,10 @@ impl Backend for Bucket {
         let bucket = &self.site.bucket;
         match *state {
             State::Made if !Client::new(&self.site, 0, Arc::default()).delete_bucket()? => {
-                left.push(format!("bucket {bucket}: this run made it; it holds what others have put, and stays"));
+                left.push(format!("bucket {bucket}: kept, because it contains objects of other clients (created by this run)"));
             }
             State::Asked => left.push(format!(
-                "bucket {bucket}: this run asked for it, and the answer was lost; it stays, in case others made it"
+                "bucket {bucket}: kept, because the answer to this run's create request was lost and another client may have created it"
             )),
             State::Made | State::Found | State::Unknown => {}
         }
@@ -377,15 +377,15 @@ impl Backend for Bucket {
             let what = load.names.noted(None).name();
             let (own, others) = (seen.own.into_inner(), seen.others.into_inner());
             lines.push(format!(
-                "bucket {bucket}: {own} {what}; {others} of these names are others' own, and stay"
+                "bucket {bucket}: {own} {what}; {others} objects with these names belong to other clients and are kept"
             ));
         }
         for upload in self.lost.lock().iter() {
             let key = String::from_utf8_lossy(&upload.key);
-            lines.push(format!("bucket {bucket}: an upload in parts of {key} that is not ended"));
+            lines.push(format!("bucket {bucket}: an unfinished multipart upload of {key}"));
         }
         if *self.state.lock() == State::Made {
-            lines.push(format!("bucket {bucket}, if it is empty then"));
+            lines.push(format!("bucket {bucket}, if it is empty afterwards"));
         }
         Ok(lines)
     }

@@ -19,9 +19,9 @@ use super::text::{self, Keep};
 pub(crate) const LIST: &str = "ListBucketResult";
 const UPLOADS: &str = "ListMultipartUploadsResult";
 /// Fault of an answer.
-pub(crate) const NO_LIST: &str = "it is no list of a bucket, or was cut";
-pub(crate) const NO_TOKEN: &str = "the list goes on, and it does not say where";
-pub(crate) const TOKEN_AGAIN: &str = "the list goes on where it was before: it would never end";
+pub(crate) const NO_LIST: &str = "it is not a bucket listing, or it was truncated";
+pub(crate) const NO_TOKEN: &str = "the listing continues, but has no continuation token";
+pub(crate) const TOKEN_AGAIN: &str = "the listing repeats a continuation token and would never end";
 
 /// First pause before a request is sent again; it doubles.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -146,7 +146,7 @@ impl<'a> Client<'a> {
             200 if self.scanner.is(LIST) => Ok(true),
             200 if self.found().code.is_empty() => Err(self.malformed(NO_LIST)),
             404 => Ok(false),
-            status => Err(self.refused("the bucket cannot be used", status)),
+            status => Err(self.refused("the bucket cannot be accessed", status)),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Client<'a> {
         if status == 409 {
             return Ok(false);
         }
-        self.succeed("the bucket cannot be made", status).map(|()| true)
+        self.succeed("the bucket cannot be created", status).map(|()| true)
     }
 
     /// Deletes the bucket; false where it is not empty.
@@ -247,7 +247,7 @@ impl<'a> Client<'a> {
             self.check_list(UPLOADS)?;
             let found = self.found();
             if found.names.len() != found.uploads.len() {
-                return Err(self.malformed("an upload has no key, or no id"));
+                return Err(self.malformed("an upload has no key or no id"));
             }
             let pairs = found.names.iter().zip(&found.uploads);
             all.extend(pairs.map(|(key, id)| Upload { key: key.clone(), id: id.clone() }));
@@ -271,7 +271,7 @@ impl<'a> Client<'a> {
         match self.call(&Ask::plain("HEAD", Some(&key), b""))? {
             200 => Ok(Some((self.run, self.etag))),
             404 => Ok(None),
-            status => Err(self.refused("it cannot be told who has put an object", status)),
+            status => Err(self.refused("the owner of an object cannot be determined", status)),
         }
     }
 
@@ -288,9 +288,9 @@ impl<'a> Client<'a> {
             409 | 412 => Ok(false),
             501 => {
                 let status = self.call(&ask)?;
-                self.succeed("an object cannot be put", status).map(|()| true)
+                self.succeed("an object cannot be stored", status).map(|()| true)
             }
-            status => self.succeed("an object cannot be put", status).map(|()| true),
+            status => self.succeed("an object cannot be stored", status).map(|()| true),
         }
     }
 
@@ -322,7 +322,7 @@ impl<'a> Client<'a> {
         let mut query = b"uploadId=".to_vec();
         text::escape(&mut query, upload, Keep::Unreserved);
         let status = self.call(&Ask::plain("DELETE", Some(key), &query))?;
-        if status == 404 { Ok(()) } else { self.succeed("an upload cannot be given up", status) }
+        if status == 404 { Ok(()) } else { self.succeed("an upload cannot be aborted", status) }
     }
 
     pub(crate) fn found(&self) -> &Found {
@@ -347,9 +347,9 @@ impl<'a> Client<'a> {
             .with("bucket", &self.site.bucket);
         match (status, code.as_str()) {
             (301 | 307, _) | (400, "AuthorizationHeaderMalformed") => {
-                error.remedy("the bucket may be in another region: --s3-region")
+                error.remedy("the bucket may be in another region: use --s3-region")
             }
-            (403, "RequestTimeTooSkewed") => error.remedy("set this machine's clock"),
+            (403, "RequestTimeTooSkewed") => error.remedy("correct this machine's clock"),
             (401 | 403, _) => error.remedy(
                 "check the access key and the secret key (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or --s3-key-file)",
             ),
@@ -410,9 +410,9 @@ impl<'a> Client<'a> {
     }
 
     pub(crate) fn malformed(&self, why: &str) -> Error {
-        Error::new(ErrorKind::Run, "s3", format!("the answer cannot be understood: {why}"))
+        Error::new(ErrorKind::Run, "s3", format!("the answer is invalid: {why}"))
             .with("endpoint", &self.site.endpoints[self.endpoint].name)
-            .remedy("is this an S3 server, and http or https as it wants?")
+            .remedy("check that this is an S3 server, and whether it expects http or https")
     }
 
     fn exchange(&mut self, ask: &Ask<'_>, deadline: Instant) -> Result<u16, Trouble> {

@@ -92,8 +92,8 @@ impl Endpoint {
             let shown = units::without_password(name);
             let remedy =
                 if shown == name { "" } else { "; keys come from the environment, or --s3-key-file" };
-            Error::usage("s3", format!("{shown:?} is no endpoint"))
-                .remedy(format!("accepted are {ACCEPTED}{remedy}"))
+            Error::usage("s3", format!("{shown:?} is not an endpoint"))
+                .remedy(format!("accepted: {ACCEPTED}{remedy}"))
         })?;
         let is_virtual = addressing == Addressing::VirtualHost;
         let (host, header, base) = if is_virtual {
@@ -107,9 +107,9 @@ impl Endpoint {
         if is_virtual && is_address && parts.is_tls {
             return Err(Error::usage(
                 "s3",
-                format!("no certificate names buckets below the address of {name}"),
+                format!("the certificate of {name} cannot cover bucket names below an IP address"),
             )
-            .remedy("name the server, or use --s3-addressing path"));
+            .remedy("use the server's host name, or --s3-addressing path"));
         }
         // A server's own name leads to its virtual hosts too, where nobody has told the name service of these.
         let own = (is_virtual && !is_address).then(|| resolve(&host, parts.port).ok()).flatten();
@@ -118,7 +118,7 @@ impl Endpoint {
         })?;
         let tls = if parts.is_tls {
             let name = ServerName::try_from(host.clone())
-                .map_err(|_| Error::usage("s3", format!("{host:?} is no name of a server")))?;
+                .map_err(|_| Error::usage("s3", format!("{host:?} is not a valid server name")))?;
             Some(Tls { config: config()?, name })
         } else {
             None
@@ -147,7 +147,7 @@ pub(crate) fn client_config(bundle: Option<&std::path::Path>) -> Result<Arc<Clie
             let refuse = |why: String| {
                 Error::new(ErrorKind::System, "s3", format!("the certificates cannot be read: {why}"))
                     .with("path", path.display())
-                    .remedy("AWS_CA_BUNDLE names a file with certificates in PEM")
+                    .remedy("AWS_CA_BUNDLE must name a file with certificates in PEM")
             };
             for certificate in
                 CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))?
@@ -156,14 +156,14 @@ pub(crate) fn client_config(bundle: Option<&std::path::Path>) -> Result<Arc<Clie
                 roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(refuse("there are none in it".to_owned()));
+                return Err(refuse("the file contains no certificates".to_owned()));
             }
         }
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(Error::new(ErrorKind::Unsupported, "s3", "this system has no certificates")
-                    .remedy("install ca-certificates, or set AWS_CA_BUNDLE to a file with them"));
+                    .remedy("install ca-certificates, or set AWS_CA_BUNDLE to a file with certificates"));
             }
         }
     }

@@ -259,7 +259,7 @@ impl Link {
                     parked = self.filled;
                 }
                 None if ahead > self.filled - parked => {
-                    return Err(Trouble::Malformed("its head is too long"));
+                    return Err(Trouble::Malformed("its header is too long"));
                 }
                 None => return Ok(()),
             }
@@ -272,7 +272,7 @@ impl Link {
             Framing::Counted(left) => Stage::Counted { left },
             Framing::Chunked => Stage::Chunked(Chunked::default()),
             Framing::UntilClosed => {
-                return Err(Trouble::Malformed("its end cannot be told: no Content-Length, no chunks"));
+                return Err(Trouble::Malformed("its end is unknown: it has no Content-Length and no chunks"));
             }
         };
         self.place_rest(head.length, parked, ahead, expected.value.as_deref_mut(), scanner)
@@ -309,7 +309,7 @@ impl Link {
         }
         match (self.stage, value) {
             (Stage::Counted { left }, _) if rest as u64 > left => {
-                Err(Trouble::Malformed("more came than it said"))
+                Err(Trouble::Malformed("it is longer than announced"))
             }
             (Stage::Counted { left }, Some(value)) if self.is_value => {
                 if left > value.len() as u64 {
@@ -343,7 +343,7 @@ impl Link {
                 let bytes = [&self.inbox[head_length.min(parked)..parked], &value[skipped..ahead]].concat();
                 self.chunk_bytes(&bytes, Some(value), scanner)
             }
-            _ => Err(Trouble::Malformed("more came than it said")),
+            _ => Err(Trouble::Malformed("it is longer than announced")),
         }
     }
 
@@ -411,7 +411,7 @@ impl Link {
             Ok::<_, Trouble>(())
         })?;
         self.stage = if chunked.is_done() { Stage::Done } else { Stage::Chunked(chunked) };
-        if taken < bytes.len() { Err(Trouble::Malformed("more came than it said")) } else { Ok(()) }
+        if taken < bytes.len() { Err(Trouble::Malformed("it is longer than announced")) } else { Ok(()) }
     }
 }
 

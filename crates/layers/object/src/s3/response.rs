@@ -80,10 +80,12 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
     let parser = httparse::ParserConfig::default();
     let length = match parser.parse_response_with_uninit_headers(&mut response, bytes, &mut headers) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if bytes.len() >= HEAD_BYTES_MAX => return Err("its head is too long"),
+        Ok(httparse::Status::Partial) if bytes.len() >= HEAD_BYTES_MAX => {
+            return Err("its header is too long");
+        }
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err("it has more than 64 headers"),
-        Err(_) => return Err("it is no HTTP/1.1"),
+        Err(_) => return Err("it is not HTTP/1.1"),
     };
     let mut head = Head {
         status: response.code.unwrap_or(0),
@@ -106,7 +108,7 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
 impl Head {
     fn take(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
         if name.eq_ignore_ascii_case("content-length") {
-            let length = number(value).ok_or("its Content-Length is no number")?;
+            let length = number(value).ok_or("its Content-Length is not a number")?;
             match self.framing {
                 Framing::Counted(other) if other != length => return Err("it has two Content-Lengths"),
                 // Chunks overrule a length (RFC 9112, 6.3).
@@ -218,14 +220,14 @@ impl Chunked {
             ChunkState::Size if self.has_extension => {}
             ChunkState::Size if matches!(byte, b';' | b' ' | b'\t') => self.has_extension = true,
             ChunkState::Size => {
-                let digit = (byte as char).to_digit(16).ok_or("the size of a chunk is no number")?;
+                let digit = (byte as char).to_digit(16).ok_or("the size of a chunk is not a number")?;
                 if self.digits == 16 {
                     return Err("a chunk is too large");
                 }
                 self.digits += 1;
                 self.left = self.left << 4 | u64::from(digit);
             }
-            ChunkState::DataEnd => return Err("a chunk is longer than it said"),
+            ChunkState::DataEnd => return Err("a chunk is longer than announced"),
             ChunkState::Data | ChunkState::Trailer | ChunkState::Done => {}
         }
         Ok(())
@@ -233,7 +235,7 @@ impl Chunked {
 
     fn line_end(&mut self) -> Result<(), Malformed> {
         match self.place {
-            ChunkState::Size if self.digits == 0 => return Err("the size of a chunk is no number"),
+            ChunkState::Size if self.digits == 0 => return Err("the size of a chunk is not a number"),
             ChunkState::Size if self.left == 0 => self.place = ChunkState::Trailer,
             ChunkState::Size => self.place = ChunkState::Data,
             ChunkState::DataEnd => self.place = ChunkState::Size,

@@ -47,16 +47,16 @@ impl Site {
         bundle: Option<&Path>,
     ) -> Result<Self, Error> {
         let (bucket, prefix) = parse(target).ok_or_else(|| {
-            Error::usage("s3", format!("{target:?} is no target of s3"))
-                .remedy("accepted are s3://BUCKET and s3://BUCKET/PREFIX, such as s3://bench/run1/")
+            Error::usage("s3", format!("{target:?} is not an s3 target"))
+                .remedy("accepted: s3://BUCKET and s3://BUCKET/PREFIX, such as s3://bench/run1/")
         })?;
         if options.s3_endpoints.is_empty() {
-            return Err(Error::usage("s3", "no server is named")
-                .remedy("give --s3-endpoint http://host:port, several with commas"));
+            return Err(Error::usage("s3", "no server is specified")
+                .remedy("use --s3-endpoint http://host:port; separate several with commas"));
         }
         if credentials.is_none() && options.s3_signing != Signing::None {
-            return Err(Error::usage("s3", "there is no access key").remedy(
-                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give --s3-key-file, or --s3-signing none for anonymous access",
+            return Err(Error::usage("s3", "no access key is specified").remedy(
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --s3-key-file, or --s3-signing none for anonymous access",
             ));
         }
         let mut config: Option<Arc<ClientConfig>> = None;
@@ -66,7 +66,7 @@ impl Site {
                 if config.is_none() {
                     config = Some(client_config(bundle)?);
                 }
-                config.clone().ok_or_else(|| Error::usage("s3", "there are no settings of TLS"))
+                config.clone().ok_or_else(|| Error::usage("s3", "TLS is not configured"))
             };
             endpoints.push(Endpoint::new(name, bucket, options.s3_addressing, tls)?);
         }

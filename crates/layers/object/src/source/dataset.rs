@@ -59,8 +59,8 @@ impl Dataset {
         let data = &plan.dataset;
         let prefix = |text: &str| {
             Key::new(text.as_bytes()).filter(Key::has_room).ok_or_else(|| {
-                Error::usage("plan", format!("a prefix of keys of {} bytes is too long", text.len()))
-                    .remedy("use one of at most 27 bytes")
+                Error::usage("plan", format!("a key prefix of {} bytes is too long", text.len()))
+                    .remedy("use at most 27 bytes")
             })
         };
         let counts = [data.objects, data.dkeys, data.akeys, data.records];

@@ -98,7 +98,7 @@ impl Part {
         let is_cut = plan.share == Share::Partition && !is_private(plan);
         let is_few = total < u64::from(threads);
         if total == 0 || (is_cut && is_few && grain == Grain::Record && !plan.is_fill) {
-            return Err(Error::usage("plan", "there are fewer records than threads that share them")
+            return Err(Error::usage("plan", "there are fewer records than threads to share them")
                 .with("records", total)
                 .with("threads", threads)
                 .remedy(
@@ -210,8 +210,9 @@ pub(crate) fn check_value_size(plan: &ObjectPlan, value_bytes_max: u64) -> Resul
         return Ok(());
     }
     let (asked, most) = (ByteSize(plan.dataset.value_size_bytes_max), ByteSize(value_bytes_max));
-    let message = format!("--value-size {asked} is too large for this store: a target takes {most} at once");
+    let message =
+        format!("--value-size {asked} is too large for this store: a target accepts at most {most} at once");
     Err(Error::usage("object", message).remedy(
-        "use smaller values, or a store with a larger --scm (a value takes a sixteenth of a target's, and 32m, at most) or with --nvme",
+        "use smaller values, or a store with a larger --scm (a value may take a sixteenth of a target's, and at most 32m) or with --nvme",
     ))
 }

@@ -224,8 +224,7 @@ fn what_one_source_stored_another_checks() {
     carry(&writer, &stored[1], &reader, &loaded, 100);
     let fault = reader.check(&loaded, 100).expect_err("another record");
     let object = loaded.object;
-    let detail =
-        format!("object {object} key blade-0, from byte 0 on: misplaced: belongs to record 1, block 0");
+    let detail = format!("object {object} key blade-0, from byte 0: misplaced: belongs to record 1, block 0");
     assert_eq!((fault.cause, fault.detail), ("misplaced", detail));
     assert_eq!(reader.check(&loaded, 99).expect_err("cut").cause, "short");
 }

@@ -54,7 +54,7 @@ fn a_store_that_is_opened_again_has_everything() {
 fn pools_and_containers_that_are_not_there_are_refused() {
     for (entry, stand) in stores(&[Put, Get]).take(1) {
         let error = object::connect(&stand.request(false)).err().expect("no pool");
-        assert!(error.exit_code() == 2 && error.to_string().contains("there is no pool"), "{error}");
+        assert!(error.exit_code() == 2 && error.to_string().contains("contains no pool"), "{error}");
         let backend = stand.connect();
         drop(open(&entry, &backend));
         backend.close().expect("closed");
@@ -67,7 +67,7 @@ fn pools_and_containers_that_are_not_there_are_refused() {
         plan.container = "strata".to_owned();
         plan.class = "RP_3G1".parse().expect("a class");
         let error = backend.prepare(&plan).expect_err("too few targets");
-        assert!(error.to_string().contains("RP_3G1 takes 3 targets, and the store has 1"), "{error}");
+        assert!(error.to_string().contains("RP_3G1 needs 3 targets, but the store has 1"), "{error}");
         let no_directory = Stand::new("vos:".to_owned(), ());
         let error = object::connect(&no_directory.request(true)).err().expect("no directory");
         assert_eq!(error.exit_code(), 2);
@@ -87,7 +87,7 @@ fn more_than_the_pool_has_is_refused() {
         stand.options = made.clone();
         stand.options.targets = 3;
         let error = object::connect(&stand.request(true)).err().expect("other targets");
-        assert!(error.to_string().contains("has 8 targets, and 3 are asked for"), "{error}");
+        assert!(error.to_string().contains("has 8 targets, but 3 are requested"), "{error}");
         // Less is what there is, and said.
         stand.options = made;
         (stand.options.scm_bytes, stand.options.targets) = (stand.options.scm_bytes / 2, 1);

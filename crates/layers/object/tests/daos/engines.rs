@@ -63,7 +63,7 @@ fn classes_over_several_targets_are_kept_in() {
     fake.set("redundancy", 1);
     let error = refusal("S1");
     assert!(
-        error.contains("the container takes no objects of class S1") && error.contains("rd_fac"),
+        error.contains("the container does not support objects of class S1") && error.contains("rd_fac"),
         "{error}"
     );
     assert_eq!(refusal("RP_2GX"), "");

@@ -318,9 +318,9 @@ fn what_libdaos_cannot_tell_is_refused() {
     let refused = |plan: ObjectPlan| open(&backend, plan).expect_err("refused");
     let mut plan = typed(ObjectOp::Read, ObjectType::ArrayAttr);
     plan.short_read_bytes = Some(100);
-    assert!(refused(plan).contains("arrays of bytes alone"));
+    assert!(refused(plan).contains("only for arrays of bytes"));
     let mut plan = typed(ObjectOp::OpenWithAttr, ObjectType::Array);
-    assert!(refused(plan.clone()).contains("keep their attributes"));
+    assert!(refused(plan.clone()).contains("stored attributes only"));
     plan.object_type = ObjectType::ArrayAttr;
     let with_attr =
         ObjectOperation { object: object(ObjectType::ArrayAttr), ..operation(ObjectOp::OpenWithAttr, 0) };
@@ -346,24 +346,30 @@ fn failures_are_errnos_and_words() {
     let failure = |target: &str| object::connect(&request(target)).err().expect("cannot be").to_string();
     let error = failure("daos://absent");
     assert!(
-        error.starts_with("daos: cannot connect to the pool (daos=-DER_NONEXIST (-1005): it does not exist"),
+        error.starts_with("daos: cannot connect to the pool (daos=-DER_NONEXIST (-1005): does not exist"),
         "{error}"
     );
     fake.fail("daos_init", -1006, 0);
     let error = failure("daos://pool");
-    assert!(error.contains("libdaos does not start") && error.contains("engines do not answer"), "{error}");
+    assert!(
+        error.contains("libdaos cannot be initialized") && error.contains("engines do not answer"),
+        "{error}"
+    );
     fake.fail("daos_init", -2034, 0);
     let error = failure("daos://pool");
     assert!(error.contains("daos_agent") && !error.contains("engines"), "{error}");
     let mut elsewhere = request("daos://pool");
     elsewhere.options.daos_system = Some("other".to_owned());
     let error = object::connect(&elsewhere).err().expect("no such system").to_string();
-    assert!(error.starts_with("daos: the agent here knows no system other (daos=-DER_INVAL"), "{error}");
+    assert!(
+        error.starts_with("daos: the agent on this host does not know system other (daos=-DER_INVAL"),
+        "{error}"
+    );
     let mut asked = request("daos://pool/nowhere");
     asked.creates = false;
     let plan = typed(ObjectOp::Put, ObjectType::KvHashed);
     let error = object::connect(&asked).expect("up").prepare(&plan).expect_err("may not make it").to_string();
-    assert!(error.starts_with("daos: there is no container nowhere in pool pool; make it:"), "{error}");
+    assert!(error.starts_with("daos: pool pool has no container nowhere; create it:"), "{error}");
 
     let backend = backend("failing");
     let mut wide = plan.clone();
@@ -372,12 +378,13 @@ fn failures_are_errnos_and_words() {
     let refused = |plan| open(&backend, plan).expect_err("refused");
     let error = refused(wide);
     assert!(
-        error.contains("the pool has no objects of class RP_3G1") && error.contains("lie on 3 engines"),
+        error.contains("the pool does not support objects of class RP_3G1")
+            && error.contains("lie on 3 engines"),
         "{error}"
     );
     let mut integers = plan.clone();
     integers.dataset.integer_dkeys = true;
-    assert!(refused(integers).contains("keys of key-value objects are text in DAOS"));
+    assert!(refused(integers).contains("DAOS requires text keys for key-value objects"));
 
     let mut rig = Rig::open(&backend, plan);
     let put = |slot| ObjectOperation {

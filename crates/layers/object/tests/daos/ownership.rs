@@ -102,7 +102,7 @@ fn objects_of_others_are_changed_with_leave_alone_and_stay() {
         assert_eq!(error.exit_code(), 2, "{error}");
         let error = error.to_string();
         assert!(
-            error.contains("this run did not make")
+            error.contains("this run did not create")
                 && error.contains(".5, objects=1")
                 && error.contains("--destroy-data"),
             "{error}"
@@ -121,7 +121,7 @@ fn objects_of_others_are_changed_with_leave_alone_and_stay() {
     }
     drop(rig);
     let left = own.clean(&|_| ()).expect("cleaned").join("; ");
-    assert!(left.contains("container theirs: 1 of the objects held data before"), "{left}");
+    assert!(left.contains("container theirs: 1 of the objects contained data before"), "{left}");
     drop(own);
     let mut rig = Rig::open(&others, over(ObjectOp::Get, 1, 10));
     assert_eq!([rig.run(get(1, 5)), rig.run(get(2, 5))], [100, 100], "it stays");
@@ -152,7 +152,7 @@ fn what_a_killed_run_put_there_is_found_by_its_manifest() {
     let later = object::connect(&request).expect("connected");
     later.take_over(&made).expect("taken over");
     let left = later.clean(&|_| ()).expect("cleaned").join("; ");
-    assert!(left.contains("another was made under this label"), "{left}");
+    assert!(left.contains("recreated under this label"), "{left}");
     drop(later);
     end(fake, again);
 }

@@ -49,7 +49,7 @@ fn every_kind_is_read_as_it_was() {
         assert!(unknown.to_string().contains("daos container create-snap pool snap-"), "{unknown}");
         fake.snap(label, EPOCH);
         let unknown = backend.check(&reading(&plan, loads, Some(EPOCH + 1))).expect_err("another one");
-        assert!(unknown.to_string().contains(&format!("its snapshots are {EPOCH}")), "{unknown}");
+        assert!(unknown.to_string().contains(&format!("existing snapshots: {EPOCH}")), "{unknown}");
         // Written over, and then gone: the latest changes, the snapshot does not.
         let mut rig = Rig::open(&backend, plan.clone());
         rig.fill(0, &[2; 100]);

@@ -295,9 +295,9 @@ fn wrong_names_are_one_clear_line() {
     let engine = serve(pool_in(dir.path(), &small(2)), None);
     let whole = url(&engine, "c");
     let cases = [
-        (whole.replace("/tank/", "/lake/"), "there is no pool \"lake\"; the engine has tank"),
-        (whole.clone(), "there is no container \"c\" in pool \"tank\""),
-        (whole.replace("/tank/c", ""), "names no pool"),
+        (whole.replace("/tank/", "/lake/"), "pool \"lake\" does not exist; the engine has tank"),
+        (whole.clone(), "pool \"tank\" has no container \"c\""),
+        (whole.replace("/tank/c", ""), "does not name a pool"),
     ];
     for (target, expected) in cases {
         let error = refusal(&target, false);

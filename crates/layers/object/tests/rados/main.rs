@@ -260,13 +260,13 @@ fn only_what_a_run_made_is_removed() {
     assert!(Command::new("rados").args(create).status().expect("rados runs").success());
     plan.containers = Scope::Shared;
     let error = backend(node, "foreign").prepare(&plan).expect_err("not strata's");
-    assert!(error.to_string().contains("holds objects that are not strata's"), "{error}");
+    assert!(error.to_string().contains("holds objects that strata did not create"), "{error}");
     assert_eq!(error.exit_code(), 2);
     assert_eq!(listed(node, "foreign"), ["theirs"]);
     let mut request = request(node, "rados://strata/nowhere");
     request.creates = false;
     let error = object::connect(&request).expect("up").prepare(&plan).expect_err("may not make it");
-    assert_eq!(error.to_string(), "rados: there is no container nowhere in pool strata");
+    assert_eq!(error.to_string(), "rados: pool strata has no container nowhere");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn what_cannot_be_reached_is_one_line() {
     };
     let error = failure("rados://absent", &|_| {});
     assert!(
-        error.starts_with("rados: there is no pool absent; pools are ") && error.contains("strata"),
+        error.starts_with("rados: pool absent does not exist; existing pools: ") && error.contains("strata"),
         "{error}"
     );
     let error =

@@ -38,15 +38,15 @@ fn is_list(line: &str) -> bool {
 fn what_is_no_list_is_an_error_and_no_empty_list() {
     let begin = "<?xml version=\"1.0\"?><ListBucketResult><Contents><Key>k</Key></Contents>";
     let cases = [
-        ("<html><body>Hello</body></html>".to_owned(), "no list of a bucket"),
-        (String::new(), "no list of a bucket"),
-        (begin.to_owned(), "no list of a bucket"),
-        (format!("{begin}<IsTruncated>true</IsTruncated></ListBucketResult>"), "does not say where"),
+        ("<html><body>Hello</body></html>".to_owned(), "not a bucket listing"),
+        (String::new(), "not a bucket listing"),
+        (begin.to_owned(), "not a bucket listing"),
+        (format!("{begin}<IsTruncated>true</IsTruncated></ListBucketResult>"), "no continuation token"),
         (
             format!(
                 "{begin}<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken></ListBucketResult>"
             ),
-            "it would never end",
+            "would never end",
         ),
     ];
     let server = server();
@@ -83,7 +83,7 @@ fn tokens_that_go_in_a_circle_end_with_an_error() {
     let is_page = |line: &str| is_list(line) && !line.contains("max-keys=1&");
     let (proxy, bed) = meddled(&server, is_page, move |number| Meddling::Answer(page(number)));
     let error = bed.prepare().expect_err("no end").to_string();
-    assert!(error.contains("it would never end"), "{error}");
+    assert!(error.contains("would never end"), "{error}");
     let mut worker = bed.worker(1);
     assert_eq!(worker.one(operation(ObjectOp::List, 0, 0)), -i64::from(libc::EIO));
     assert!(proxy.requests() < 60, "{}", proxy.requests());
@@ -98,7 +98,11 @@ fn an_empty_200_puts_no_parts_together() {
         let (_proxy, bed) = meddled(&server, is_end, move |_| Meddling::Answer(answer.clone()));
         let mut worker = bed.worker(1);
         assert_eq!(worker.put(1, 3 << 16), -i64::from(libc::EIO), "{body}");
-        assert!(worker.findings().contains("nothing in it says"), "{}", worker.findings());
+        assert!(
+            worker.findings().contains("does not confirm that the parts were combined"),
+            "{}",
+            worker.findings()
+        );
         assert_eq!((server.store().open_uploads(), server.store().keys(BUCKET).len()), (0, 0));
     }
 }

@@ -29,7 +29,7 @@ fn wrong_keys_are_told_before_the_run_and_in_it() {
     let error = refusal(&request(&options, other("nobody", &right.secret)));
     assert!(error.contains("403 InvalidAccessKeyId"), "{error}");
     let error = refusal(&request(&options, None));
-    assert!(error.contains("there is no access key"), "{error}");
+    assert!(error.contains("no access key is specified"), "{error}");
     let mut elsewhere = options.clone();
     elsewhere.s3_region = "eu-north-1".to_owned();
     let error = refusal(&request(&elsewhere, key(&right)));
@@ -65,7 +65,7 @@ fn a_missing_bucket_is_made_or_told() {
     let mut connect = request(&options, key(&S3Options::default()));
     connect.creates = false;
     let error = refusal(&connect);
-    assert!(error.contains("there is no bucket \"bench-1\" (404 NoSuchBucket)"), "{error}");
+    assert!(error.contains("bucket \"bench-1\" does not exist (404 NoSuchBucket)"), "{error}");
     assert!(!server.store().has_bucket(BUCKET));
 
     connect.creates = true;
@@ -112,9 +112,9 @@ fn what_a_bucket_cannot_do_is_refused() {
         assert_eq!(error.exit_code(), 2, "{error}");
         error.to_string()
     };
-    assert!(refused(|plan| plan.containers = Scope::Private).contains("accepted are shared"));
+    assert!(refused(|plan| plan.containers = Scope::Private).contains("use --containers shared"));
     let error = refused(|plan| plan.mix[0].operation = ObjectOp::Update);
-    assert!(error.contains("there is no update on S3") && error.contains("put, get"), "{error}");
+    assert!(error.contains("S3 does not support update") && error.contains("put, get"), "{error}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn connections_that_are_cut_are_made_again() {
         assert!(worker.tally("s3_connections_lost") > 0.0);
         let findings = worker.findings();
         assert!(
-            findings.contains("retried (the server closed the connection before its answer was whole)"),
+            findings.contains("retried (the server closed the connection before its answer was complete)"),
             "{findings}"
         );
     }
@@ -76,13 +76,13 @@ fn what_is_cut_again_and_again_fails_and_is_never_short() {
     server.faults().inject(Fault::Garbage, 1);
     assert_eq!(worker.get(1, BYTES), -i64::from(libc::EIO));
     assert!(
-        worker.findings().contains("its answer cannot be understood: its Transfer-Encoding is not chunked")
+        worker.findings().contains("the server's answer is invalid: its Transfer-Encoding is not chunked")
     );
     server.faults().inject(Fault::NoRanges, 1);
     let mut read = operation(ObjectOp::Read, 1, BYTES as u64);
     read.offset_bytes = 5;
     assert_eq!(worker.one(read), -i64::from(libc::EIO));
-    assert!(worker.findings().contains("a range was asked for, and another came"));
+    assert!(worker.findings().contains("another range than the requested one was returned"));
     server.faults().inject(Fault::Full, 1);
     assert_eq!(worker.put(3, 10), -i64::from(libc::ENOSPC));
     server.faults().heal();

@@ -97,7 +97,7 @@ fn a_value_of_another_length_is_told() {
     assert_eq!(worker.one(operation(ObjectOp::Get, 1, 6000)), 5000, "fewer bytes are never called more");
     assert_eq!(worker.one(operation(ObjectOp::Get, 1, 4096)), -i64::from(libc::EMSGSIZE));
     assert_eq!(worker.one(operation(ObjectOp::Stat, 1, 0)), 5000);
-    assert!(worker.findings().contains("an object of 5000 bytes, and 4096 were asked for"));
+    assert!(worker.findings().contains("the object has 5000 bytes, but 4096 were requested"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_run_leaves_what_another_put_into_its_bucket() {
     }
     drop((of_a, of_b));
     let left = b.clean();
-    assert!(left.contains("300 objects under the names of this run are others' own"), "{left}");
+    assert!(left.contains("300 objects with names of this run belong to other clients"), "{left}");
     assert_eq!(keys(&server), 300);
     assert!(server.store().data(BUCKET, "blade-1000").is_none());
     assert_eq!((a.clean(), keys(&server)), (String::new(), 0));
@@ -43,7 +43,7 @@ fn a_bucket_of_the_run_stays_when_others_use_it() {
     server.store().insert(BUCKET, "theirs", b"x".to_vec());
     drop(worker);
     let left = bed.clean();
-    assert!(left.contains("it holds what others have put, and stays"), "{left}");
+    assert!(left.contains("kept, because it contains objects of other clients"), "{left}");
     assert_eq!(server.store().keys(BUCKET), ["theirs"]);
 }
 
@@ -63,7 +63,11 @@ fn objects_of_others_are_not_written_over_nor_removed_without_leave() {
     let mut worker = bed.worker(1);
     assert_eq!(worker.put(7, 10), -i64::from(libc::EEXIST));
     assert_eq!(worker.one(operation(ObjectOp::Remove, 7, 0)), -i64::from(libc::EEXIST));
-    assert!(worker.findings().contains("blade-7: this run did not make it"), "{}", worker.findings());
+    assert!(
+        worker.findings().contains("blade-7: kept, because this run did not create it"),
+        "{}",
+        worker.findings()
+    );
     assert_eq!(server.store().data(BUCKET, "blade-7").as_deref(), Some(b"theirs".as_slice()));
     // What it has put itself it may put and remove again.
     assert_eq!((worker.put(8, 10), worker.put(8, 20), worker.get(8, 20)), (10, 20, 20));
@@ -124,9 +128,9 @@ fn two_listings_that_are_pages_of_html_cost_nobody_an_object() {
     let proxy = proxy.expect("a proxy");
     let bed = Bed::behind(&proxy.endpoint(), |_, _| {});
     let error = bed.prepare().expect_err("no list").to_string();
-    assert!(error.contains("it is no list of a bucket"), "{error}");
+    assert!(error.contains("it is not a bucket listing"), "{error}");
     let error = bed.prepare().expect_err("no list").to_string();
-    assert!(error.contains("it is no list of a bucket"), "{error}");
+    assert!(error.contains("it is not a bucket listing"), "{error}");
     let mut worker = bed.worker(1);
     assert_eq!(worker.put(3, 10), -i64::from(libc::EEXIST));
     drop(worker);

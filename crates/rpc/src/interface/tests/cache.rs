@@ -126,7 +126,7 @@ fn a_link_in_its_place_is_not_followed() {
     std::fs::remove_file(at(&directory).path()).unwrap();
     symlink(directory.path().join("made"), &lock).unwrap();
     let found = machine.find(&at(&directory));
-    assert!(found.messages[0].starts_with("the scan is not kept in "), "{:?}", found.messages);
+    assert!(found.messages[0].starts_with("the scan cannot be cached in "), "{:?}", found.messages);
     assert!(!directory.path().join("made").exists());
 }
 

@@ -159,7 +159,7 @@ fn a_bond_over_both_sockets_is_on_no_single_node() {
     let scan = scan_with(&tree, links, &|| Ok(vec![]));
     let decision = decide(&scan, "tcp", bound(1), &mut Counted::default());
     assert_eq!((name(&decision), decision.messages.as_slice()), ("bond0", [].as_slice()));
-    assert!(decision.choice.unwrap().why.contains("no single node"));
+    assert!(decision.choice.unwrap().why.contains("not on a single node"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn what_was_asked_for_is_taken() {
     assert_eq!(chosen("tcp", &interface), found("ib3", "ib3", "asked for by --interface"));
     assert_eq!(chosen("ofi+verbs", &interface), found("ib3", "mlx5_3", "asked for by --interface"));
     let domain = options(None, Some("mlx5_2"));
-    assert_eq!(chosen("ofi+verbs", &domain), found("ib2", "mlx5_2", "asked for by --domain=mlx5_2"));
+    assert_eq!(chosen("ofi+verbs", &domain), found("ib2", "mlx5_2", "requested by --domain=mlx5_2"));
     let both = variables("ib1", "mlx5_1-rdm");
     assert_eq!(chosen("ofi+verbs", &both), found("ib1", "mlx5_1-rdm", "asked for by OFI_INTERFACE"));
     assert_eq!(chosen("tcp", &options(Some("lo"), None)).0, "lo");
@@ -61,13 +61,11 @@ fn what_cannot_be_is_refused_with_what_can() {
     };
     assert_eq!(
         refused("tcp", &options(Some("eth7"), None)),
-        "choice of interface: --interface eth7: there is no such interface; \
-         those that are up and fit tcp: lo, ib0, ib1, ib2, ib3, eth0"
+        "choice of interface: --interface eth7: the interface does not exist; interfaces that are up and support tcp: lo, ib0, ib1, ib2, ib3, eth0"
     );
     assert_eq!(
         refused("ofi+verbs", &variables("pulled", "")),
-        "choice of interface: OFI_INTERFACE pulled: it is down; \
-         those that are up and fit ofi+verbs: ib0, ib1, ib2, ib3"
+        "choice of interface: OFI_INTERFACE pulled: it is down; interfaces that are up and support ofi+verbs: ib0, ib1, ib2, ib3"
     );
     assert!(refused("ofi+verbs", &options(Some("eth0"), None)).contains("lacks an active RDMA device"));
     assert!(
@@ -81,7 +79,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         "{crossed}"
     );
     assert!(refused("tcp", &options(None, Some("mlx5_0"))).contains("--domain mlx5_0"));
-    assert!(refused("ofi+shm", &options(Some("ib0"), None)).contains("goes through no interface"));
+    assert!(refused("ofi+shm", &options(Some("ib0"), None)).contains("does not use an interface"));
 }
 
 #[test]
@@ -95,7 +93,7 @@ fn variables_meant_for_others_are_named_and_left_aside() {
         ["OFI_DOMAIN=mlx5_1 has no effect: the domain of tcp is the interface's name"]
     );
     let shared = decide(&scan, "ofi+shm", &variables("ib1", "")).unwrap();
-    assert_eq!(shared.messages, ["OFI_INTERFACE=ib1 has no effect: ofi+shm goes through no interface"]);
+    assert_eq!(shared.messages, ["OFI_INTERFACE=ib1 has no effect: ofi+shm does not use an interface"]);
     let overrides =
         Overrides::from_parts(Some("ib0"), None, |name| (name == "OFI_DOMAIN").then(|| "mlx5_1".to_owned()));
     let crossed = decide(&scan, "ofi+verbs", &overrides).unwrap();
@@ -117,7 +115,7 @@ fn sockets_to_this_machine_are_loopback_whatever_was_asked_for() {
     let here = decide("tcp", std::slice::from_ref(&local));
     let choice = here.choice.unwrap();
     assert!(choice.is_loopback && !choice.needs_binding && choice.speed_bits_per_second.is_none());
-    assert_eq!(here.messages, ["The targets are on this machine: nothing goes through ib3"]);
+    assert_eq!(here.messages, ["The targets are on this machine: no data uses ib3"]);
     let verbs = decide("ofi+verbs", std::slice::from_ref(&local));
     assert!(!verbs.choice.unwrap().is_loopback && verbs.messages.is_empty(), "a card sends to itself");
     let mixed = decide("tcp", &[local, remote.clone()]).choice.unwrap();

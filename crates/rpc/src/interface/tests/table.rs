@@ -26,8 +26,7 @@ fn the_table_shows_what_there_is_and_what_a_process_gets() {
     tree.rdma("mlx5_1", "ib1", "4: ACTIVE");
     let found = found(&tree, Origin::Cached { age_ns: 90_000_000_000 });
     let decision = decide(&found, "tcp", bound(0));
-    let expected = "\
-interface  state            speed   MTU  NUMA  driver   RMA device  providers  addresses
+    let expected = "interface  state            speed   MTU  NUMA  driver   RMA device  providers  addresses
 lo         up                   -  9000     -  -        -           tcp        127.0.0.1/8
 ib0        up          100 Gbit/s  9000     1  example  -           tcp        10.0.2.1/24
                                                                     ofi+tcp
@@ -38,7 +37,7 @@ process   bound to NUMA node 0 of 2
 choice    ib0 for tcp: the only one: none is on NUMA node 0
 message   No network devices bound to client NUMA node 0.  Using response from NUMA 1
 others    without an interface: ofi+shm
-scan      from the cache, 90.0 s old; it took 1.20 ms
+scan      cached, 90.0 s old; took 1.20 ms
 ";
     assert_eq!(super::super::table(&found, "tcp", bound(0), &decision, 100), expected);
 }
@@ -86,11 +85,11 @@ fn a_missing_library_is_a_note() {
     let unplaced = NumaPlace { node: None, is_bound: false, nodes: 0 };
     let text = super::super::table(&found, "null", unplaced, &Decision::default(), 120);
     for line in [
-        "process   the kernel knows of no NUMA nodes",
+        "process   the kernel reports no NUMA nodes",
         "choice    no interface for null",
         "message   GetAttachInfo agent caching has been disabled",
-        "note      libfabric's providers are not known: libfabric.so.1 is not installed",
-        "scan      made now in ",
+        "note      libfabric's providers are unknown: libfabric.so.1 is not installed",
+        "scan      new, took ",
     ] {
         assert!(text.contains(line), "{text}");
     }

@@ -163,7 +163,7 @@ impl Listener {
             }
             None => self.cut(
                 client,
-                "its share of the engine's memory does not hold the replies that it does not take",
+                "it does not take its replies, and they exceed its share of the engine's memory",
             ),
         }
     }

@@ -92,10 +92,10 @@ impl Listener {
         let receive_count = receive_count.min(port.facts().receives_max);
         let bytes = (receive_count + reply_count) * message_bytes;
         let grant = seat.budget.set_aside(bytes as u64).ok_or_else(|| {
-            Error::usage("engine", "the engine's memory does not suffice for the buffers of an endpoint")
+            Error::usage("engine", "the engine's memory is too small for the buffers of an endpoint")
                 .with("tag", seat.tag)
                 .with("bytes", bytes)
-                .remedy("allow it more memory, smaller messages, or fewer targets and helpers")
+                .remedy("allow more memory, smaller messages, or fewer targets and helpers")
         })?;
         let receives = Buffer::new(&mut port, receive_count * message_bytes, false)?;
         let replies = Buffer::new(&mut port, reply_count * message_bytes, false)?;
@@ -135,9 +135,8 @@ impl Listener {
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let facts = self.port.facts();
-        (self.seat.poll != crate::Poll::Spin && self.port.wait().is_none()).then(|| {
-            format!("{} has nothing to sleep on: it is asked again after short sleeps", facts.provider)
-        })
+        (self.seat.poll != crate::Poll::Spin && self.port.wait().is_none())
+            .then(|| format!("{} cannot block on an event: it is polled with short sleeps", facts.provider))
     }
 
     /// Serves until the seat says stop.
@@ -149,7 +148,7 @@ impl Listener {
             let count = match self.port.poll(&mut events) {
                 Ok(count) => count,
                 Err(errno) => {
-                    self.log(&format!("the completion queue is broken: errno {errno}; the endpoint ends"));
+                    self.log(&format!("the completion queue failed: errno {errno}; the endpoint ends"));
                     break;
                 }
             };
@@ -209,7 +208,7 @@ impl Listener {
         for index in living {
             match self.clients.get(index).map(|client| life(&client.stream)) {
                 Some(Life::Gone) => self.drop_client(index),
-                Some(Life::Talks) => self.cut(index, "it talks where it must be silent"),
+                Some(Life::Talks) => self.cut(index, "it sent data when it must be silent"),
                 _ => {}
             }
         }
@@ -219,7 +218,7 @@ impl Listener {
 
     fn admit(&mut self, accepted: Accepted) {
         if accepted.role != Role::Fabric {
-            return self.nuisance(&format!("{}: a connection that is none of a fabric", accepted.peer));
+            return self.nuisance(&format!("{}: not a fabric connection", accepted.peer));
         }
         let address = match self.port.insert(&accepted.fabric_name) {
             Ok(address) => address,
@@ -227,7 +226,7 @@ impl Listener {
                 self.seat.counters.closed_hostile.fetch_add(1, Ordering::Relaxed);
                 let cause = std::io::Error::from_raw_os_error(errno);
                 self.seat.budget.leave(accepted.peer.ip(), 1);
-                return self.log(&format!("{}: refused: its name on the fabric: {cause}", accepted.peer));
+                return self.log(&format!("{}: rejected: its fabric name: {cause}", accepted.peer));
             }
         };
         let is_own_process = self.port.is_own_process(&accepted.fabric_name);
@@ -237,7 +236,7 @@ impl Listener {
         } else {
             self.remove(address);
             self.seat.budget.leave(accepted.peer.ip(), 1);
-            self.log(&format!("{}: refused: its session is in use", accepted.peer));
+            self.log(&format!("{}: rejected: its session is in use", accepted.peer));
         }
     }
 
@@ -267,7 +266,7 @@ impl Listener {
     fn cut(&mut self, index: u32, why: &str) {
         if let Some(peer) = self.clients.get(index).map(|client| client.peer) {
             self.seat.counters.closed_hostile.fetch_add(1, Ordering::Relaxed);
-            self.log(&format!("{peer}: cut off: {why}"));
+            self.log(&format!("{peer}: disconnected: {why}"));
         }
         self.drop_client(index);
     }

@@ -147,27 +147,27 @@ impl Listener {
     fn judge(&self, frame: &Frame) -> Result<(), &'static str> {
         let header = &frame.header;
         if header.flags & flag::REPLY != 0 {
-            return Err("a reply where requests are served");
+            return Err("a reply arrived where requests are served");
         }
         if header.flags & flag::TIMED != 0 {
-            return Err("a request for times, which only endpoints over sockets tell");
+            return Err("a request for times, which only socket endpoints report");
         }
         if header.tag != self.seat.tag {
             return Err("a request for another tag");
         }
         let [source, target] = match (frame.memory, header.bulk_bytes | header.reply_bulk_bytes) {
             (None, 0) => return Ok(()),
-            (None, _) => return Err("a request with bulk that names no memory"),
+            (None, _) => return Err("a request with bulk that specifies no memory"),
             (Some(memory), _) => memory,
         };
         if source.bytes < header.bulk_bytes || target.bytes < header.reply_bulk_bytes {
-            return Err("a request with more bulk than the memory that it names");
+            return Err("a request with more bulk than its memory");
         }
         let ends = |remote: Remote| remote.address.checked_add(remote.bytes).is_some();
         if ends(source) && ends(target) {
             Ok(())
         } else {
-            Err("a request that names memory beyond all addresses")
+            Err("a request whose memory exceeds the address space")
         }
     }
 
@@ -177,14 +177,13 @@ impl Listener {
         let inline_max = u64::from(limits.inline_bytes_max);
         let largest_bulk = header.bulk_bytes.max(header.reply_bulk_bytes);
         if header.inline_bytes > inline_max || header.reply_inline_bytes > inline_max {
-            let line =
-                format!("a request was refused: it asks for more than {inline_max} bytes in a message");
+            let line = format!("a request was rejected: it needs more than {inline_max} bytes in a message");
             self.nuisance(&line);
             return Some(-libc::EMSGSIZE);
         }
         if largest_bulk > limits.bulk_bytes_max {
             let line = format!(
-                "a request was refused: {largest_bulk} bytes of bulk, where {} are allowed",
+                "a request was rejected: {largest_bulk} bytes of bulk, but at most {} are allowed",
                 limits.bulk_bytes_max
             );
             self.nuisance(&line);
@@ -450,7 +449,7 @@ impl Listener {
             if now.duration_since(*operation.since.get_or_insert(now)) > limit
                 && self.clients.is_alive(client)
             {
-                self.cut(client, "a transfer from or to its memory does not end");
+                self.cut(client, "a transfer from or to its memory does not complete");
             }
         }
         self.unread(now, limit);

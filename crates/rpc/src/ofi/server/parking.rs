@@ -76,9 +76,7 @@ impl Listener {
     }
 
     pub(super) fn refuse_for_memory(&mut self, client: u32, frame: &Frame) {
-        self.nuisance(
-            "a request was refused: its client's share of the engine's memory for buffers is used up",
-        );
+        self.nuisance("a request was rejected: its client's share of the engine's buffer memory is used up");
         self.seat.counters.errors.fetch_add(1, Ordering::Relaxed);
         self.reply(client, frame, -libc::ENOMEM, 0, &[]);
     }

@@ -33,8 +33,8 @@ impl Session {
         if self.receiving.is_over(now_ns, stall_ns_max) {
             let ms = stall_ns_max / 1_000_000;
             return Err(hostile(match (self.awaits_bulk, &self.bulk) {
-                (true, None) => "it asked for bulk and opened no stream for it".to_owned(),
-                (true, Some(_)) => format!("the bulk of a request has not come for {ms} ms"),
+                (true, None) => "it requested bulk but opened no stream for it".to_owned(),
+                (true, Some(_)) => format!("the bulk of a request has not arrived for {ms} ms"),
                 _ => format!("it stopped in the middle of a message for {ms} ms"),
             }));
         }
@@ -47,7 +47,7 @@ impl Session {
                 Err(_) => self.orphan_since_ns = 0,
             }
             if too_long(self.orphan_since_ns) {
-                return Err(hostile("bulk came that no request tells of"));
+                return Err(hostile("bulk arrived that no request announced"));
             }
         }
         Ok(self.leaving.since_ns != 0 || self.receiving.since_ns != 0 || self.bulk.is_some())

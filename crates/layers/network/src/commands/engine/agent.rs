@@ -73,7 +73,7 @@ impl Agent for EngineAgent {
 
     fn quit(&self) -> Result<(), Error> {
         // When nobody waits any more the process is ending already.
-        let _ = self.end.send("told to over the control channel".to_owned());
+        let _ = self.end.send("stopped over the control channel".to_owned());
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ const TARGETS: u32 = 1;
 /// The command.
 pub(super) fn command() -> Command {
     Command::new("engine")
-        .about("Serve endpoints for network loads, and drive loads for others, until told to end")
+        .about("Run a server (target and load generator) until interrupted")
         .args(arguments(ENGINE))
 }
 
@@ -204,7 +204,7 @@ impl Running {
 fn kept_certificate(log: &dyn Fn(&str)) -> Option<Certificate> {
     let kept = state_file("service.crt")
         .and_then(|certificate| Certificate::load_or_make(&certificate, &state_file("service.key")?));
-    kept.map_err(|error| log(&format!("a certificate for this start alone: {error}"))).ok()
+    kept.map_err(|error| log(&format!("using a temporary certificate for this start: {error}"))).ok()
 }
 
 /// Services of an engine that serves no data.
@@ -235,9 +235,9 @@ impl ListenOptions {
     fn check_without_secret(&self) -> Result<(), Error> {
         match self.listen.iter().find(|address| !address.ip().is_loopback()) {
             None => Ok(()),
-            Some(address) => Err(Error::usage("engine", "listening beyond loopback needs a shared token")
+            Some(address) => Err(Error::usage("engine", "listening beyond loopback requires a shared token")
                 .with("listen", address)
-                .remedy("give --token-file FILE, the same on all hosts, or --listen 127.0.0.1:0")),
+                .remedy("use --token-file FILE, the same on all hosts, or --listen 127.0.0.1:0")),
         }
     }
 }
@@ -253,7 +253,7 @@ fn place(spec: &EngineSpec, overrides: &Overrides) -> Result<ListenOptions, Erro
     let resolved: Vec<SocketAddr> = listen
         .to_socket_addrs()
         .map_err(|error| {
-            Error::system("engine", "cannot resolve the address to listen at", error).with("listen", &listen)
+            Error::system("engine", "cannot resolve the listen address", error).with("listen", &listen)
         })?
         .collect();
     let (host, _) = listen.rsplit_once(':').unwrap_or((&listen, ""));
@@ -275,9 +275,9 @@ fn address_of(interface: &str) -> Result<String, Error> {
             found.scan.interfaces.iter().map(|found| found.interface.name.as_str()).collect();
         Error::usage("engine", message)
             .with("interface", interface)
-            .remedy(format!("the interfaces are {}", names.join(", ")))
+            .remedy(format!("available interfaces: {}", names.join(", ")))
     };
-    let scanned = found.scan.interface(interface).ok_or_else(|| wrong("there is no such interface"))?;
+    let scanned = found.scan.interface(interface).ok_or_else(|| wrong("the interface does not exist"))?;
     let addresses = scanned.interface.addresses.iter().map(|own| own.address);
     let best = addresses.min_by_key(|address| match address {
         std::net::IpAddr::V4(_) => 0,

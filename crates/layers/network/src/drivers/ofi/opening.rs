@@ -38,7 +38,7 @@ pub(super) fn open(request: &OpenRequest) -> Result<Opened<Rpc>, Error> {
     let mut notes = vec![driver.note()];
     if request.poll != Poll::Spin && driver.port.wait().is_none() {
         notes.push(format!(
-            "{} has nothing to sleep on: replies are asked for after short sleeps of up to 200 us",
+            "{} cannot block on an event: replies are polled, with sleeps of up to 200 us",
             driver.port.facts().provider
         ));
     }
@@ -49,7 +49,7 @@ pub(super) fn open(request: &OpenRequest) -> Result<Opened<Rpc>, Error> {
 
 fn settings_of(request: &OpenRequest) -> Result<FabricSettings, Error> {
     if request.connections != 1 {
-        return Err(refused("a fabric has no connections to choose the number of")
+        return Err(refused("a fabric does not support several connections")
             .with("connections", request.connections)
             .remedy("leave it at 1, or use more workers"));
     }
@@ -61,7 +61,7 @@ fn settings_of(request: &OpenRequest) -> Result<FabricSettings, Error> {
         return Err(refused("the endpoints are on different fabrics")
             .with("one", &first.uri)
             .with("other", &other.uri)
-            .remedy("measure them in phases of their own"));
+            .remedy("measure them in separate phases"));
     }
     Ok(FabricSettings {
         provider,
@@ -191,7 +191,7 @@ impl Ofi {
         )?;
         let address = self.port.insert(&connected.fabric_name).map_err(|errno| {
             let source = std::io::Error::from_raw_os_error(errno);
-            Error::system("ofi", "the endpoint's name on the fabric is none of this provider", source)
+            Error::system("ofi", "the endpoint's fabric name does not belong to this provider", source)
                 .with("endpoint", &endpoint.label)
                 .remedy("use the provider that the engine was started with")
         })?;
@@ -265,12 +265,12 @@ fn unanswered(errno: i32, endpoint: &EndpointPlan) -> Error {
     )
     .with("endpoint", &endpoint.label)
     .with("uri", &endpoint.uri)
-    .remedy("name the interface that leads to it (OFI_INTERFACE, OFI_DOMAIN)")
+    .remedy("specify the interface that leads to it (OFI_INTERFACE, OFI_DOMAIN)")
 }
 
 fn draw_session() -> Result<[u8; 16], Error> {
     let mut session = [0; 16];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut session)
-        .map_err(|_| Error::new(ErrorKind::System, "ofi", "the system gives no random numbers"))?;
+        .map_err(|_| Error::new(ErrorKind::System, "ofi", "the system provides no random numbers"))?;
     Ok(session)
 }

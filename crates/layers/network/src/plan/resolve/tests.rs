@@ -97,7 +97,7 @@ fn every_default_is_resolved() {
     assert_eq!((named.name.as_str(), named.rpc_bytes()), ("0 b1MiB", 1 << 20));
     assert_eq!(
         refusal(&[], |_| {}),
-        "no endpoint: give tcp://HOST:PORT, loopback: or null:, or --endpoint RANKS:TAGS of a group"
+        "no endpoint: use tcp://HOST:PORT, loopback: or null:, or --endpoint RANKS:TAGS of a group"
     );
 }
 
@@ -123,15 +123,15 @@ fn what_is_in_flight_is_dealt_out_to_workers() {
     };
     assert_eq!(
         inflight(3, 16),
-        "--inflight 16 cannot be dealt out to 3 threads: use 15 or 18, or --depth for each"
+        "--inflight 16 cannot be divided among 3 threads: use 15 or 18, or --depth for each"
     );
-    assert_eq!(inflight(4, 2), "--inflight 2 cannot be dealt out to 4 threads: use 4, or --depth for each");
+    assert_eq!(inflight(4, 2), "--inflight 2 cannot be divided among 4 threads: use 4, or --depth for each");
     assert_eq!(plan(&[0], |spec| spec.saturate = true).load.depth, 1, "it climbs from there");
     let twice = refusal(&[0], |spec| {
         spec.depth = Some(4);
         own(spec).inflight = Some(4);
     });
-    assert!(twice.ends_with("all say how much is in flight: give one of them"), "{twice}");
+    assert!(twice.ends_with("exclude each other: use one of them"), "{twice}");
     assert_eq!(
         refusal(&[0], |spec| spec.depth = Some(5000)),
         "engine tcp takes a depth of at most 4096, not 5000"
@@ -156,7 +156,7 @@ fn in_flight_per_endpoint_pins_slots() {
     let uneven = per_endpoint(&[0, 1, 2], 2, Share::Partition).expect_err("uneven");
     assert!(
         uneven.starts_with(
-            "--inflight-per-endpoint needs as many endpoints for each worker, not 1 for one and 2"
+            "--inflight-per-endpoint requires the same number of endpoints per worker, not 1 for one and 2"
         ),
         "{uneven}"
     );
@@ -187,15 +187,15 @@ fn masters_are_directed() {
     let refused = |traffic, of: &[u32], to: &[u32]| directions(traffic, of, to).expect_err("refused").0;
     assert_eq!(
         refused(Traffic::Pairs, &[0, 1], &[2]),
-        "--traffic pairs needs an endpoint for each master, not 1 for 2: use as many of both"
+        "--traffic pairs requires one endpoint per master, not 1 for 2: use as many of both"
     );
     assert!(refused(Traffic::Ring, &[0], &[0]).ends_with("use --traffic pairs"));
     assert_eq!(
         refused(Traffic::Matrix, &[0, 1], &[1, 1]).as_str(),
-        "master 1:0 has no endpoint on another rank: give one more, or use --traffic all"
+        "master 1:0 has no endpoint on another rank: add one, or use --traffic all"
     );
     let alone = refusal(&[0], |spec| own(spec).traffic = Some(Traffic::Ring));
-    assert!(alone.contains("give --master or --clients"), "{alone}");
+    assert!(alone.contains("requires --master or --clients"), "{alone}");
 }
 
 #[test]
@@ -235,14 +235,14 @@ fn workers_have_all_endpoints_or_their_own() {
 #[test]
 fn what_cannot_be_is_refused() {
     let has = |message: String, part: &str| assert!(message.contains(part), "{message}");
-    has(refusal(&[0], |spec| spec.block_size = Some("4k".to_owned())), "give several --message-sizes");
+    has(refusal(&[0], |spec| spec.block_size = Some("4k".to_owned())), "use several --message-sizes");
     has(refusal(&[0], |spec| spec.bytes = Some(ByteSize(1))), "use --count or --time");
     has(
         refusal(&[0], |spec| {
             own(spec).pipeline = Some(2);
             own(spec).connections = Some(3);
         }),
-        "--pipeline 2 leaves room for 6 RPCs in flight on 3 connections of a worker, not for 16: use --depth 6",
+        "--pipeline 2 allows 6 RPCs in flight on 3 connections of a worker, not 16: use --depth 6",
     );
     has(refusal(&[0], |spec| (spec.no_catch_up, spec.think_time) = (true, Some(Span(1)))), "give both");
     let refused = |sizes, memory_bytes, threads| {
@@ -319,7 +319,7 @@ fn what_is_resolved_here_is_accepted_elsewhere_and_nothing_beyond_it() {
     refused("pipeline 0", &|plan| plan.pipeline = 0);
     refused("timeout_ns 0", &|plan| plan.timeout_ns = 0);
     refused("interval_ns 0", &|plan| plan.load.interval_ns = 0);
-    refused("number of processors 4097", &|plan| plan.load.cores = vec![0; 4097]);
+    refused("number of CPUs 4097", &|plan| plan.load.cores = vec![0; 4097]);
     refused("a rate of inf", &|plan| {
         let kind = Spacing::Constant;
         plan.load.arrivals = Some(ArrivalPlan { rate_per_second: f64::INFINITY, kind });

@@ -47,7 +47,7 @@ fn a_sound_network_phase_raises_none() {
 #[test]
 fn loopback() {
     let found = detail_of("loopback", |record| plan(record).interface = Some(records::loopback()));
-    assert_eq!(found.unwrap(), "RPCs go over lo: the kernel copies memory, no link is measured");
+    assert_eq!(found.unwrap(), "RPCs use lo: this tested loopback (a kernel memory copy), not a link");
     let shm = |record: &mut Record| plan(record).provider = "ofi+shm".to_owned();
     assert!(detail_of("loopback", shm).unwrap().contains("shm"));
     let null = |record: &mut Record| {
@@ -71,7 +71,7 @@ fn busy_worker(poll: Poll, request_bytes_small: bool) -> impl FnOnce(&mut Record
 #[test]
 fn cpu_bound() {
     let found = detail_of("cpu_bound", busy_worker(Poll::Block, false)).unwrap();
-    assert_eq!(found, "a worker was on its processor for 100% of its time: the network waited for it");
+    assert_eq!(found, "a worker used 100% of a CPU: the network waited for it");
     assert!(detail_of("cpu_bound", busy_worker(Poll::Adaptive, false)).is_some());
     assert_eq!(detail_of("cpu_bound", busy_worker(Poll::Adaptive, true)), None, "it may only poll");
     assert_eq!(detail_of("cpu_bound", busy_worker(Poll::Spin, false)), None, "it is there on purpose");
@@ -82,10 +82,7 @@ fn cpu_bound() {
             (server.cpu_system_ns, server.poll) = (elapsed_ns, poll);
         })
     };
-    assert_eq!(
-        server(Some(Poll::Block)).unwrap(),
-        "the thread of endpoint 1:2 was on its processor for 100% of the time"
-    );
+    assert_eq!(server(Some(Poll::Block)).unwrap(), "the thread of endpoint 1:2 used 100% of a CPU");
     assert_eq!((server(Some(Poll::Spin)), server(None)), (None, None));
     let crowd = |cores| {
         detail_of("cpu_bound", move |record: &mut Record| {
@@ -111,7 +108,7 @@ fn remote_numa() {
     let found = detail_of("remote_numa", |record| two_nodes(record, Some(1)));
     assert_eq!(
         found.unwrap(),
-        "eth0 is on NUMA node 1, 1 of 1 worker on node 0: data cross between the nodes"
+        "eth0 is on NUMA node 1, but 1 of 1 worker on node 0: data crosses NUMA nodes"
     );
     for core in [Some(3), None] {
         assert_eq!(detail_of("remote_numa", |record| two_nodes(record, core)), None, "{core:?}");
@@ -123,7 +120,7 @@ fn mtu_mismatch() {
     let path = |bytes| move |record: &mut Record| seen(record).links[0].path_mtu_bytes = Some(bytes);
     assert_eq!(
         detail_of("mtu_mismatch", path(1500)).unwrap(),
-        "packets of 1500 bytes get through to the other side, the interface would send 9000"
+        "packets of only 1500 bytes reach the other side, but the interface would send 9000"
     );
     let other = |bytes| {
         move |record: &mut Record| {
@@ -133,7 +130,7 @@ fn mtu_mismatch() {
     };
     assert_eq!(
         detail_of("mtu_mismatch", other(1500)).unwrap(),
-        "the MTU is 9000 bytes at this machine and 1500 at 1:2"
+        "the MTU is 9000 bytes at this machine but 1500 at 1:2"
     );
     assert_eq!(detail_of("mtu_mismatch", other(9000)), None);
     assert_eq!(detail_of("mtu_mismatch", |record| seen(record).links.clear()), None, "nothing is known");
@@ -152,7 +149,7 @@ fn mtu_mismatch() {
     };
     assert_eq!(
         detail_of("mtu_mismatch", masters(1500)).unwrap(),
-        "the MTU is 9000 bytes at 0:2 and 1500 at 1:2"
+        "the MTU is 9000 bytes at 0:2 but 1500 at 1:2"
     );
     assert_eq!(detail_of("mtu_mismatch", masters(9000)), None);
 }
@@ -166,7 +163,7 @@ fn retransmits() {
         }
     };
     let found = detail_of("retransmits", again(40_000.0)).unwrap();
-    assert!(found.starts_with("40000 segments were sent again, 2.2"), "{found}");
+    assert!(found.starts_with("40000 segments were retransmitted, 2.2"), "{found}");
     assert_eq!(detail_of("retransmits", again(100.0)), None, "a few are nothing");
     assert_eq!(detail_of("retransmits", |record| record.phases[0].samples.workers[0].tallies.clear()), None);
 }
@@ -175,7 +172,7 @@ fn retransmits() {
 fn link_shared() {
     let more = |bytes| move |record: &mut Record| seen(record).links[0].received_bytes += bytes;
     let found = detail_of("link_shared", more(8 << 30)).unwrap();
-    assert_eq!(found, "eth0 moved 8.00 GiB besides the 14.8 GiB of this load");
+    assert_eq!(found, "eth0 moved 8.00 GiB in addition to the 14.8 GiB of this load");
     assert_eq!(detail_of("link_shared", more(1 << 30)), None);
     let small = |record: &mut Record| {
         more(8 << 30)(record);
@@ -201,7 +198,7 @@ fn uneven_endpoints() {
         let doubts = find(&Evidence::of(&record, &record.phases[0]));
         doubts.into_iter().find(|doubt| doubt.kind == "uneven_endpoints").map(|doubt| doubt.detail)
     };
-    assert_eq!(slow(3_000_000).unwrap(), "endpoint 2:2 takes 3.09 ms on average, the others 1.13 ms");
+    assert_eq!(slow(3_000_000).unwrap(), "endpoint 2:2 takes 3.09 ms on average, but the others 1.13 ms");
     assert_eq!(slow(1_500_000), None);
 }
 

@@ -24,9 +24,9 @@ pub(super) fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Err
     let Some(directory) = directory_of(target) else {
         let is_engine = target.starts_with("engine:") || target.starts_with("engine+");
         return Err(if is_engine {
-            Error::usage("pool", "a pool is checked while no engine serves it")
+            Error::usage("pool", "a pool cannot be checked while an engine serves it")
                 .with("target", target)
-                .remedy("end the engine, and there: strata pool check vos:DIR")
+                .remedy("stop the engine, then run on its host: strata pool check vos:DIR")
         } else {
             super::not_managed(target)
         });
@@ -86,7 +86,7 @@ fn findings(report: &CheckReport) -> String {
 }
 
 fn examined(report: &CheckReport) -> String {
-    let closed = if report.is_closed { "" } else { "; it was not closed in order, and its log was read" };
+    let closed = if report.is_closed { "" } else { "; it was not closed cleanly, so its log was replayed" };
     let uuid = report.uuid.as_deref().unwrap_or("not known");
     let mut text = format!(
         "pool        {}\nuuid        {uuid}\nexamined    {} targets, {} containers, {} records, {} of values verified, {} values compared with their copies or parity{closed}\n",
@@ -100,7 +100,7 @@ fn examined(report: &CheckReport) -> String {
     if report.unverified_values > 0 {
         let _ = writeln!(
             text,
-            "note        {} values have no checksum (--checksum off): their records' headers alone were verified",
+            "note        {} values have no checksum (--checksum off): only their record headers were verified",
             report.unverified_values
         );
     }
@@ -124,8 +124,8 @@ fn checked(report: &CheckReport) -> String {
     } else {
         let (all, repairable) = (report.findings.len(), report.repairable());
         let mended = match repairable {
-            0 => "--repair mends none of them".to_owned(),
-            _ => format!("--repair mends {repairable} of them"),
+            0 => "--repair can fix none of them".to_owned(),
+            _ => format!("--repair can fix {repairable} of them"),
         };
         format!("{all} findings ({}); {mended}", counts(report))
     };
@@ -137,7 +137,7 @@ fn repaired(report: &RepairReport) -> String {
         return checked(&report.before);
     }
     let mut text = format!(
-        "{}{}found       {} in all: {}\n",
+        "{}{}found       {} in total: {}\n",
         examined(&report.before),
         findings(&report.before),
         report.before.findings.len(),
@@ -156,8 +156,8 @@ fn repaired(report: &RepairReport) -> String {
     text.push_str(&findings(&report.after));
     let result = match (report.after.findings.len(), report.left.len()) {
         (0, 0) => "clean".to_owned(),
-        (0, left) => format!("no damage is left; {left} parts could not be mended, see above"),
-        (found, _) => format!("{found} findings are left ({})", counts(&report.after)),
+        (0, left) => format!("no damage remains; {left} parts could not be repaired, see above"),
+        (found, _) => format!("{found} findings remain ({})", counts(&report.after)),
     };
     let _ = writeln!(text, "result      {result}");
     text

@@ -21,14 +21,14 @@ fn target() -> Arg {
 }
 
 fn label() -> Arg {
-    Arg::new("label").value_name("LABEL").help("The container, where the target does not name it")
+    Arg::new("label").value_name("LABEL").help("Container, if the target does not name it")
 }
 
 fn destroy_data() -> Arg {
     Arg::new("destroy-data")
         .long("destroy-data")
         .action(ArgAction::SetTrue)
-        .help("Destroy it with all that is in it")
+        .help("Destroy it with all its contents")
 }
 
 fn verb(name: &'static str, about: &'static str) -> Command {
@@ -36,31 +36,31 @@ fn verb(name: &'static str, about: &'static str) -> Command {
         .about(about)
         .arg(target())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
-        .arg(word("token-file", "FILE", "File with the secret that engines beyond loopback demand"))
+        .arg(word("token-file", "FILE", "File with the secret that engines require beyond loopback"))
 }
 
 /// `strata pool`.
 pub(in crate::commands) fn pool() -> Command {
     Command::new("pool")
-        .about("Make, list, query, check or destroy pools of embedded stores and engines")
+        .about("Create, list, query, check or destroy pools of embedded stores and engines")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
-            verb("create", "Make a pool in a directory")
-                .arg(word("scm", "SIZE", "Mapped memory of all its targets together [default: 2g]"))
-                .arg(word("nvme", "SIZE", "Data file of all its targets together [default: 0, none]"))
-                .arg(word("threshold", "SIZE", "Values from this size on go to the data file [default: 4k]"))
-                .arg(word("store-targets", "N", "Targets that objects are spread over [default: 1]")),
+            verb("create", "Create a pool in a directory")
+                .arg(word("scm", "SIZE", "Mapped memory, in total for all targets [default: 2g]"))
+                .arg(word("nvme", "SIZE", "Data file size, in total for all targets [default: 0, none]"))
+                .arg(word("threshold", "SIZE", "Store values from this size on in the data file [default: 4k]"))
+                .arg(word("store-targets", "N", "Number of targets that objects are spread over [default: 1]")),
         )
         .subcommand(verb("list", "List the pools there"))
-        .subcommand(verb("query", "Show a pool: space, index, containers, what its opening found"))
+        .subcommand(verb("query", "Show a pool: space, index, containers and what was found when it was opened"))
         .subcommand(
-            verb("check", "Verify every checksum and every reference of a pool that nothing has open, copies against each other and parity against data")
+            verb("check", "Verify every checksum and reference of a pool that no process has open; compare copies with each other and parity with data")
                 .arg(
                     Arg::new("repair")
                         .long("repair")
                         .action(ArgAction::SetTrue)
-                        .help("Mend what can be mended, then check again; without it nothing is changed"),
+                        .help("Repair what can be repaired, then check again; by default nothing is changed"),
                 ),
         )
         .subcommand(verb("destroy", "Destroy a pool").arg(destroy_data()))
@@ -69,22 +69,22 @@ pub(in crate::commands) fn pool() -> Command {
 /// `strata container`.
 pub(in crate::commands) fn container() -> Command {
     Command::new("container")
-        .about("Make, list, query or destroy containers of a pool")
+        .about("Create, list, query or destroy containers of a pool")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
             verb("create", "Make a container").arg(label()).arg(word(
                 "checksum",
                 "KIND",
-                "off, crc16, crc32, crc64, sha1, sha256, sha512 or adler32, verified at every read [default: crc32]",
+                "off, crc16, crc32, crc64, sha1, sha256, sha512 or adler32, verified on every read [default: crc32]",
             )),
         )
         .subcommand(verb("list", "List the containers of a pool"))
         .subcommand(verb("query", "Show a container").arg(label()))
         .subcommand(
-            verb("snapshot", "Make a snapshot of a container, or destroy one")
+            verb("snapshot", "Create or destroy a snapshot of a container")
                 .arg(label())
-                .arg(word("destroy", "EPOCH", "Destroy the snapshot of this epoch"))
+                .arg(word("destroy", "EPOCH", "Destroy the snapshot with this epoch"))
                 .arg(destroy_data()),
         )
         .subcommand(verb("destroy", "Destroy a container").arg(label()).arg(destroy_data()))

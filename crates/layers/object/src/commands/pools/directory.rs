@@ -42,7 +42,7 @@ impl Directory {
             } else {
                 format!("it has {}", known.join(", "))
             };
-            Error::usage("container", "there is no container of this label in the pool")
+            Error::usage("container", "the pool has no container with this label")
                 .with("label", label)
                 .remedy(known)
         })
@@ -54,9 +54,9 @@ fn failed(what: &'static str, label: &str, error: StoreError) -> Error {
 }
 
 fn none_in(path: &Path) -> Error {
-    Error::usage("pool", "there is no pool in the directory")
+    Error::usage("pool", "the directory contains no pool")
         .with("path", path.display())
-        .remedy("give the directory of one, or make one: strata pool create vos:DIR")
+        .remedy("use the directory of a pool, or create one: strata pool create vos:DIR")
 }
 
 impl Admin for Directory {
@@ -115,7 +115,7 @@ impl Admin for Directory {
 
     fn create_snapshot(&mut self, label: &str) -> Result<u64, Error> {
         let id = self.found(label)?.id;
-        self.open()?.snapshot(id).map_err(|error| failed("cannot make the snapshot", label, error))
+        self.open()?.snapshot(id).map_err(|error| failed("cannot create the snapshot", label, error))
     }
 
     fn destroy_snapshot(&mut self, label: &str, epoch: u64) -> Result<(), Error> {

@@ -40,14 +40,14 @@ impl Remote {
         }
         let pools = self.engine.pools()?;
         Err(Error::usage("pool", "the target names no pool")
-            .remedy(format!("give engine://HOST:PORT/POOL; the engine has {}", pools.join(", "))))
+            .remedy(format!("use engine://HOST:PORT/POOL; the engine has {}", pools.join(", "))))
     }
 }
 
 /// Pools of an engine are made and destroyed where it runs.
 fn not_from_here(what: &str) -> Error {
-    Error::usage("pool", format!("pools of an engine are {what} where it runs"))
-        .remedy("there: strata engine --dir DIR --pool LABEL makes what is missing, strata pool destroy vos:DIR destroys it")
+    Error::usage("pool", format!("pools of an engine can only be {what} on its host"))
+        .remedy("on that host, strata engine --dir DIR --pool LABEL creates a missing pool and strata pool destroy vos:DIR destroys it")
 }
 
 impl Admin for Remote {

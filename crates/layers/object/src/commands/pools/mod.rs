@@ -82,8 +82,8 @@ fn open(matches: &ArgMatches) -> Result<(Box<dyn Admin>, Option<String>), Error>
 }
 
 fn not_managed(target: &str) -> Error {
-    Error::usage("target", format!("{target:?} has no pools that strata manages")).remedy(
-        "accepted are vos:DIR and engine://HOST:PORT[/POOL[/CONTAINER]]; clusters have tools of their own (dmg, ceph, aws)",
+    Error::usage("target", format!("strata does not manage the pools of {target:?}")).remedy(
+        "accepted: vos:DIR and engine://HOST:PORT[/POOL[/CONTAINER]]; clusters have their own tools (dmg, ceph, aws)",
     )
 }
 
@@ -98,7 +98,7 @@ pub(super) fn run_pool(matches: &ArgMatches, console: &dyn Console) -> Result<u8
     }
     let (mut store, container) = open(matches)?;
     if let Some(container) = container {
-        return Err(Error::usage("pool", "the target names a container too")
+        return Err(Error::usage("pool", "the target also names a container")
             .with("container", container)
             .remedy("leave it out, or use strata container"));
     }
@@ -123,12 +123,12 @@ pub(super) fn run_pool(matches: &ArgMatches, console: &dyn Console) -> Result<u8
 fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches, console: &dyn Console) -> Result<(), Error> {
     let Held { name, containers } = store.held()?;
     if containers != Some(0) && !matches.get_flag("destroy-data") {
-        let what = "the pool holds containers that this command did not make";
+        let what = "the pool holds containers that this command did not create";
         let containers = containers.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
         return Err(Error::new(ErrorKind::Unsafe, "pool", what)
             .with("pool", &name)
             .with("containers", containers)
-            .remedy("give --destroy-data to destroy them with it"));
+            .remedy("add --destroy-data to destroy them too"));
     }
     store.destroy_pool()?;
     console.print(&format!("destroyed pool {name}\n"))
@@ -145,13 +145,13 @@ pub(super) fn run_container(matches: &ArgMatches, console: &dyn Console) -> Resu
     let given = matches.try_get_one::<String>("label").ok().flatten().cloned();
     let label = || match (&given, &named) {
         (Some(given), Some(named)) if given != named => {
-            Err(Error::usage("container", "the target names another container")
+            Err(Error::usage("container", "the target names a different container")
                 .with("label", given)
                 .with("target_names", named)
-                .remedy("leave one of the two out"))
+                .remedy("use only one of them"))
         }
         (Some(label), _) | (None, Some(label)) => Ok(label.clone()),
-        (None, None) => Err(Error::usage("container", "no label").remedy("give it after the target")),
+        (None, None) => Err(Error::usage("container", "no label").remedy("add it after the target")),
     };
     let result = match what {
         "list" => {
@@ -188,24 +188,24 @@ fn snapshot(
             console.print(&format!("snapshot {epoch} of container {label}\n"))
         };
     };
-    let epoch: u64 = text
-        .parse()
-        .map_err(|_| Error::usage("container", format!("--destroy {text}: an epoch is a whole number")))?;
+    let epoch: u64 = text.parse().map_err(|_| {
+        Error::usage("container", format!("--destroy {text}: an epoch must be a whole number"))
+    })?;
     let known = store.container(label)?.snapshots;
     if !known.contains(&epoch) {
         let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         let there =
             if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-        let error = Error::usage("container", "the container has no snapshot of this epoch");
+        let error = Error::usage("container", "the container has no snapshot with this epoch");
         return Err(error.with("label", label).with("epoch", epoch).remedy(there));
     }
     if !matches.get_flag("destroy-data") {
-        let what = "the snapshot was not made by this command";
+        let what = "this command did not create the snapshot";
         return Err(Error::new(ErrorKind::Unsafe, "container", what)
             .with("label", label)
             .with("epoch", epoch)
             .remedy(
-                "give --destroy-data to destroy it: what it alone shows goes with the next aggregation",
+                "add --destroy-data to destroy it: the next aggregation then removes data that only this snapshot shows",
             ));
     }
     store.destroy_snapshot(label, epoch)?;
@@ -220,9 +220,9 @@ fn destroy_container(
 ) -> Result<(), Error> {
     let info = store.container(label)?;
     if !matches.get_flag("destroy-data") {
-        return Err(Error::new(ErrorKind::Unsafe, "container", "the container was not made by this command")
+        return Err(Error::new(ErrorKind::Unsafe, "container", "this command did not create the container")
             .with("label", &info.label)
-            .remedy("give --destroy-data to destroy it with all that is in it"));
+            .remedy("add --destroy-data to destroy it with all its contents"));
     }
     store.destroy_container(label)?;
     console.print(&format!("destroyed container {label}\n"))

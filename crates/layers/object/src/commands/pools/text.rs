@@ -54,7 +54,7 @@ fn usage(info: &PoolInfo, usage: &PoolUsage) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "container   {name}: {} in {} values, {} for snapshots alone, {} to be aggregated, {} overhead; {} objects, {} keys",
+            "container   {name}: {} in {} values, {} for snapshots only, {} to be aggregated, {} overhead; {} objects, {} keys",
             human(own.value_bytes),
             own.values,
             human(own.snapshot_bytes),
@@ -64,7 +64,7 @@ fn usage(info: &PoolInfo, usage: &PoolUsage) -> String {
             own.keys,
         );
     }
-    let _ = writeln!(text, "dead        {} of the log, given back by cleaning", human(usage.dead_bytes));
+    let _ = writeln!(text, "dead        {} of the log, freed by cleaning", human(usage.dead_bytes));
     let _ = writeln!(
         text,
         "free        SCM {}, NVMe {}",

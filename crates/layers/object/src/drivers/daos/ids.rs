@@ -53,7 +53,7 @@ fn kind(plan: &ObjectPlan) -> Result<u64, Error> {
         }
         ObjectType::Array | ObjectType::ArrayAttr => {
             Err(Error::usage("daos", format!("a cell of {} bytes is too large", plan.cell_size_bytes))
-                .remedy("at most 4 GiB - 1"))
+                .remedy("use at most 4 GiB - 1"))
         }
     }
 }
@@ -84,11 +84,11 @@ pub(super) fn upper(container: &Container, plan: &ObjectPlan) -> Result<u64, Err
         return Ok(upper);
     }
     let label = container.label.to_string_lossy();
-    let error = failed(format!("the container takes no objects of class {}", plan.class), code)
+    let error = failed(format!("the container does not support objects of class {}", plan.class), code)
         .with("container", &label);
     Err(if code == INVALID {
         error.remedy(
-            "its redundancy factor (daos container get-prop, rd_fac) asks for more copies or parity: try --class RP_2GX or EC_2P1GX",
+            "its redundancy factor (daos container get-prop, rd_fac) requires more copies or parity: try --class RP_2GX or EC_2P1GX",
         )
     } else {
         error
@@ -98,21 +98,21 @@ pub(super) fn upper(container: &Container, plan: &ObjectPlan) -> Result<u64, Err
 /// Why the library has no ids of a class.
 fn no_class(container: &Container, plan: &ObjectPlan, code: c_int) -> Error {
     let class = plan.class;
-    let error = failed(format!("the pool has no objects of class {class}"), code);
+    let error = failed(format!("the pool does not support objects of class {class}"), code);
     let Ok(facts) = container.pool.query(Patience::Brief) else { return error };
     let (size, nodes) = (class.group_size(), facts.nodes);
     if size > nodes {
         return error.with("engines", nodes).remedy(format!(
-            "copies and cells of {class} lie on {size} engines: use S1 or SX, or a pool over {size} engines"
+            "copies and cells of {class} need {size} engines: use S1 or SX, or a pool over {size} engines"
         ));
     }
     let targets = facts.targets - facts.disabled;
     if size > 1 && class.groups_over(targets).is_some() {
         return error.with("engines", nodes).remedy(
-            "copies and cells lie on different nodes, where engines of one node count once: use a container with --properties=rd_lvl:1 (daos container create), or SX",
+            "copies and cells must be on different nodes, and engines of one node count once: use a container with --properties=rd_lvl:1 (daos container create), or SX",
         );
     }
-    error.with("targets", targets).remedy("a class takes as many targets as it has copies or cells: try SX")
+    error.with("targets", targets).remedy("a class needs as many targets as it has copies or cells: try SX")
 }
 
 #[cfg(test)]

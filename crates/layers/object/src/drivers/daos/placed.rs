@@ -69,7 +69,7 @@ impl Placement {
         let mut held = Vec::new();
         let mut met = |lower| held.push(lower);
         Sweep::run(container, objects, Task::Look, &mut fresh, Some(&request.interrupt), &mut met).map_err(
-            |code| failed("the objects of the container cannot be looked at", code).with("container", &label),
+            |code| failed("the objects of the container cannot be read", code).with("container", &label),
         )?;
         held.sort_unstable();
         if let (Some(lower), false) = (held.first(), request.destroys) {
@@ -119,8 +119,9 @@ impl Placement {
                 }
                 _ => return Err(Error::usage("daos", format!("this store has no {}", made.name()))),
             };
-            let upper = u64::from_str_radix(upper, 16)
-                .map_err(|_| Error::usage("daos", format!("{upper:?} is no upper half of an object id")))?;
+            let upper = u64::from_str_radix(upper, 16).map_err(|_| {
+                Error::usage("daos", format!("{upper:?} is not the upper half of an object id"))
+            })?;
             let objects = ObjectIds { upper, ids };
             self.placed.lock().push(Placed { label: label.clone(), id: id.clone(), objects });
         }
@@ -142,7 +143,7 @@ impl Placement {
         let (mut count, mut left) = (0, Vec::new());
         for (label, _, held) in std::mem::take(&mut *self.kept.lock()) {
             left.push(format!(
-                "container {label}: {held} of the objects held data before the run and stay, with what it wrote over them"
+                "container {label}: {held} of the objects contained data before the run and are kept, including what the run overwrote"
             ));
         }
         loop {
@@ -156,12 +157,14 @@ impl Placement {
                     let mut lowers = placed.objects.ids.first..=placed.objects.ids.last;
                     Sweep::run(&container, &placed.objects, Task::Punch, &mut lowers, None, &mut gone)
                         .map_err(|code| {
-                            failed("objects of this run cannot be removed", code)
+                            failed("the objects of this run cannot be removed", code)
                                 .with("container", &placed.label)
                         })?;
                 }
-                Some(_) => left
-                    .push(format!("container {}: another was made under this label; it stays", placed.label)),
+                Some(_) => left.push(format!(
+                    "container {}: kept, because it was recreated under this label by another process",
+                    placed.label
+                )),
                 None => {}
             }
             let mut all = self.placed.lock();
@@ -186,9 +189,9 @@ impl Placement {
         for placed in all.iter().rev() {
             let what = placed.made().name();
             lines.push(match id_of(&placed.label)? {
-                None => format!("{what}: the container is not there any more"),
+                None => format!("{what}: the container no longer exists"),
                 Some(id) if id == placed.id => what,
-                Some(_) => format!("{what}: another container was made under this label; it stays"),
+                Some(_) => format!("{what}: the container was recreated under this label by another process"),
             });
         }
         Ok(lines)

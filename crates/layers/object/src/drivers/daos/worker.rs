@@ -77,7 +77,7 @@ impl Worker {
         // SAFETY: a place for the handle.
         let code = unsafe { (api.daos_eq_create)(&raw mut queue) };
         if code != 0 {
-            return Err(failed("an event queue cannot be made", code));
+            return Err(failed("cannot create an event queue", code));
         }
         let depth = plan.load.depth;
         let mut slots: Box<[Slot]> = (0..depth).map(|_| Slot::new(plan.list_max)).collect();
@@ -85,7 +85,7 @@ impl Worker {
             // SAFETY: events lie in a box that stays where it is until they have ended.
             let code = unsafe { (api.daos_event_init)(&raw mut slot.event, queue, std::ptr::null_mut()) };
             if code != 0 {
-                return Err(failed("an event cannot be made", code));
+                return Err(failed("cannot create an event", code));
             }
         }
         let open_max = plan.dataset.objects.min(OPEN_MAX) as usize;
@@ -194,20 +194,20 @@ fn check(plan: &ObjectPlan) -> Result<(), Error> {
     let is_keyed =
         |operation| matches!(operation, ObjectOp::Put | ObjectOp::Get | ObjectOp::Remove | ObjectOp::Stat);
     if plan.dataset.integer_dkeys && plan.operations().any(is_keyed) {
-        return Err(Error::usage("daos", "keys of key-value objects are text in DAOS")
+        return Err(Error::usage("daos", "DAOS requires text keys for key-value objects")
             .remedy("leave out --integer-dkeys, or use update and fetch"));
     }
     let object_type = plan.object_type as u8;
     if object_type == ARRAY && plan.any(|operation| operation == ObjectOp::OpenWithAttr) {
         return Err(Error::usage(
             "daos",
-            "arrays that were created keep their attributes, and DAOS opens them by these alone",
+            "DAOS opens arrays that were created with their stored attributes only",
         )
-        .remedy("use open, or open-with-attr without create and open in the same load"));
+        .remedy("use open, or use open-with-attr in a load without create and open"));
     }
     let is_array = matches!(object_type, ARRAY | ARRAY_WITHOUT_ATTRIBUTES);
     if is_array && plan.short_read_bytes.is_some() {
-        return Err(Error::usage("daos", "libdaos tells where the data end of arrays of bytes alone")
+        return Err(Error::usage("daos", "libdaos reports the end of the data only for arrays of bytes")
             .remedy("leave out --read-size, or use --cell-size 1 without create and open"));
     }
     Ok(())
@@ -225,7 +225,7 @@ impl Polled for Worker {
         let count =
             unsafe { (self.api.daos_eq_poll)(self.queue, 0, timeout_us, EVENTS as u32, events.as_mut_ptr()) };
         if count < 0 {
-            return Err(failed("the event queue is broken", count));
+            return Err(failed("the event queue failed", count));
         }
         let base = self.slots.as_ref().map_or(0, |slots| slots.as_ptr() as usize);
         for event in &events[..count as usize] {

@@ -31,8 +31,8 @@ pub(super) const SCRATCH: u32 = 1;
 pub(super) const STAGING: u32 = 2;
 
 /// Note about an engine of an older version.
-const UNTIMED: &str = "the engine is of an older version and does not tell its own times: --split-latency has submission and completion alone; \
-                       start a strata of this version there";
+const UNTIMED: &str = "the engine has an older version that does not report its own times: --split-latency shows \
+                       only submission and completion; start this version of strata there";
 
 /// Arguments that a driver is opened with.
 pub(super) struct Opening<'a> {
@@ -242,7 +242,7 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
 
 impl EngineDriver {
     fn label(&self, endpoint: usize) -> &str {
-        self.labels.get(endpoint).map_or("the endpoint of pools", String::as_str)
+        self.labels.get(endpoint).map_or("the pools endpoint", String::as_str)
     }
 
     /// Notes what the engine says of a request that is done; those that are handed over together are done at one time.
@@ -313,12 +313,12 @@ impl Driver<ObjectOperation> for EngineDriver {
         match errno {
             libc::ETIMEDOUT => {
                 let limit = std::time::Duration::from_nanos(self.timeout_ns);
-                let remedy = "give a longer --timeout, or see what keeps the engine";
+                let remedy = "use a longer --timeout, or find out what blocks the engine";
                 Some(format!("{error}: {label} did not answer within {limit:?}; {remedy}"))
             }
             libc::ECONNRESET | libc::EPIPE | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => {
-                let remedy = "see whether the engine still runs";
-                Some(format!("{error}: the connection to {label} is gone; {remedy}"))
+                let remedy = "check that the engine still runs";
+                Some(format!("{error}: the connection to {label} was lost; {remedy}"))
             }
             _ => None,
         }
@@ -352,7 +352,7 @@ impl Driver<ObjectOperation> for EngineDriver {
         let damaged = self.damaged.iter().map(|(operation, endpoint)| {
             let ObjectOperation { object, dkey, akey, .. } = operation;
             let place = self.label(*endpoint as usize);
-            format!("object {object} dkey {dkey} akey {akey}: checksum does not match, says {place}")
+            format!("object {object} dkey {dkey} akey {akey}: checksum mismatch reported by {place}")
         });
         let lost = self.failures.iter().enumerate().filter(|(_, failures)| failures.count > 0);
         let lost = lost.map(|(endpoint, failures)| {

@@ -63,10 +63,10 @@ pub(super) fn check(plan: &ObjectPlan, placement: &Placement) -> Result<(), Erro
     if u64::from(fan) * u64::from(plan.load.depth) > u64::from(DEPTH_MAX) {
         return Err(Error::usage(
             "depth",
-            format!("depth {} with {fan} requests an operation is too much", plan.load.depth),
+            format!("depth {} with {fan} requests per operation is too large", plan.load.depth),
         )
         .remedy(format!(
-            "both multiplied may be {DEPTH_MAX} at most: use a larger --chunk-size or a lower --depth"
+            "the product may be at most {DEPTH_MAX}: use a larger --chunk-size or a lower --depth"
         )));
     }
     Ok(())

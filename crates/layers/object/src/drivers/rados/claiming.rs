@@ -20,7 +20,7 @@ fn read(pool: &Pool) -> Result<(Claims, String), Error> {
     }
     let claims = serde_json::from_str(&text).map_err(|error| {
         Error::new(ErrorKind::Run, "rados", format!("the mark of the container cannot be read: {error}"))
-            .remedy("another version of strata has made it: use another container")
+            .remedy("it was written by another version of strata: use another container")
     })?;
     Ok((claims, text))
 }
@@ -35,7 +35,7 @@ fn change<T>(pool: &Pool, mut act: impl FnMut(&mut Claims) -> Result<(T, bool), 
             return Ok(value);
         }
     }
-    Err(Error::new(ErrorKind::Run, "rados", "others keep changing the mark of the container"))
+    Err(Error::new(ErrorKind::Run, "rados", "other processes keep changing the mark of the container"))
 }
 
 fn text_of(claims: &Claims) -> Result<String, Error> {
@@ -102,7 +102,7 @@ pub(super) fn end_run(pool: &Pool, run: u64, only_looks: bool) -> Result<Ending,
     if is_made && why.is_none() && pool.replace_claims(&before, None)? {
         return Ok(Ending::Destroyed);
     }
-    let why = why.or_else(|| is_made.then(|| "another run has begun to store in it".to_owned()));
+    let why = why.or_else(|| is_made.then(|| "another run has started to store data in it".to_owned()));
     change(pool, |claims| Ok((claims.release(run), true)))?;
     Ok(Ending::Cleared { objects, why })
 }
@@ -110,7 +110,7 @@ pub(super) fn end_run(pool: &Pool, run: u64, only_looks: bool) -> Result<Ending,
 /// Objects of others in the container, in words.
 fn others(pool: &Pool, claims: &Claims, run: u64) -> Result<Option<String>, Error> {
     if let Some(other) = claims.other(run) {
-        return Ok(Some(format!("run {other:016x} has stored in it")));
+        return Ok(Some(format!("run {other:016x} has stored data in it")));
     }
     let mut found = None;
     each(pool, |name| {

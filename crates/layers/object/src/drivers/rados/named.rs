@@ -57,18 +57,17 @@ impl Location<'_> {
         if self.may_change(found) {
             return Ok(found);
         }
-        let message = "the pool holds an object under a name of this load that this run did not make";
+        let message = "the pool contains an object with a name of this load that this run did not create";
         let error =
             Error::new(ErrorKind::Unsafe, "rados", message).with("pool", self.pool).with("object", name);
         let (error, instead) = match found {
             Found::Marked(mark) if !mark.is_kept => (
                 error.with("run", format!("{:016x}", mark.run)),
-                "wait for that run (strata clean removes what it left, if it was killed), ",
+                "wait for that run (if it was killed, strata clean removes its objects), ",
             ),
             _ => (error, ""),
         };
-        Err(error
-            .remedy(format!("{instead}give another name, or --destroy-data to write over what is there")))
+        Err(error.remedy(format!("{instead}use another name, or --destroy-data to overwrite the object")))
     }
 }
 
@@ -88,9 +87,9 @@ pub(super) fn check_sizes(cluster: &Cluster, plan: &ObjectPlan) -> Result<(), Er
     if object_bytes <= limit_bytes {
         return Ok(());
     }
-    let message = format!("an object of {object_bytes} bytes is longer than an OSD takes");
+    let message = format!("an object of {object_bytes} bytes exceeds the OSD's object limit");
     Err(Error::usage("rados", message).remedy(format!(
-        "at most {limit_bytes} bytes (osd_max_object_size): spread the data over more objects"
+        "use at most {limit_bytes} bytes (osd_max_object_size): spread the data over more objects"
     )))
 }
 
@@ -230,8 +229,12 @@ impl NamedObjects {
             found += 1;
             Ok(())
         })?;
-        let line =
-            || format!("pool {}: {found} of {noted} named objects; what others made there stays", place.pool);
+        let line = || {
+            format!(
+                "pool {}: {found} of {noted} named objects; objects that other processes created there are kept",
+                place.pool
+            )
+        };
         Ok((noted > 0).then(line))
     }
 }

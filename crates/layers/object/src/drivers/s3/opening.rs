@@ -26,13 +26,13 @@ pub(crate) fn open(
 ) -> Result<Opened<ObjectOperation>, Error> {
     let depth = request.arena.slots();
     if depth > DEPTH_MAX {
-        return Err(Error::usage("s3", format!("a depth of {depth} is too much for one worker"))
-            .remedy(format!("accepted are 1 to {DEPTH_MAX}: a connection each")));
+        return Err(Error::usage("s3", format!("a depth of {depth} is too large for one worker"))
+            .remedy(format!("accepted: 1 to {DEPTH_MAX}, with one connection each")));
     }
     make_room_for(u64::from(depth) * u64::from(threads.max(1)))?;
     let plan = &request.plan;
     let poller =
-        Poller::new().map_err(|error| Error::system("s3", "cannot make a descriptor for events", error))?;
+        Poller::new().map_err(|error| Error::system("s3", "cannot create an event descriptor", error))?;
     let is_staged = !plan.options.zero_copy;
     let memory = if is_staged {
         Arc::new(Arena::new(depth, request.arena.slot_bytes(), PageSize::Base)?)
@@ -91,7 +91,7 @@ fn make_room_for(connections: u64) -> Result<(), Error> {
         let hard = limit.maximum.map_or_else(|| "no limit".to_owned(), |maximum| maximum.to_string());
         Error::new(ErrorKind::System, "s3", format!("{connections} connections need {needed} open files"))
             .with("limit", hard)
-            .remedy("raise it (ulimit -Hn), or use fewer threads or a smaller depth")
+            .remedy("raise the limit (ulimit -Hn), or use fewer threads or a smaller depth")
     };
     if limit.maximum.is_some_and(|maximum| maximum < needed) {
         return Err(refuse());

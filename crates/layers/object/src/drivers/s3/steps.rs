@@ -169,7 +169,7 @@ impl Common {
                 // What was there before the phase has been looked for; what others put meanwhile is not seen.
                 self.takes_conditions = false;
                 self.troubles.add(|| {
-                    "the server knows no If-None-Match: objects that others put meanwhile are written over".to_owned()
+                    "the server does not support If-None-Match: objects that other clients put during the run are overwritten".to_owned()
                 });
                 self.request(slot, operation);
                 true
@@ -193,7 +193,9 @@ impl Common {
         } else {
             self.troubles.add(|| {
                 let name = String::from_utf8_lossy(&slot.name);
-                format!("object {name}: this run did not make it, and leaves it; --destroy-data takes it for its own")
+                format!(
+                    "object {name}: kept, because this run did not create it; --destroy-data overwrites it"
+                )
             });
             self.give_up(slot, operation, -i64::from(libc::EEXIST));
         }
@@ -225,7 +227,7 @@ impl Common {
                 upload.id.extend_from_slice(&slot.scanner.found().upload);
                 if upload.id.is_empty() || !slot.scanner.is("InitiateMultipartUploadResult") {
                     upload.id.clear();
-                    return self.failed(slot, operation, Trouble::Malformed("it names no upload"));
+                    return self.failed(slot, operation, Trouble::Malformed("it does not name an upload"));
                 }
                 upload.list.clear();
                 upload.list.extend_from_slice(LIST_HEAD);
@@ -253,7 +255,7 @@ impl Common {
                 self.request(slot, operation);
             }
             Step::Complete if !slot.scanner.is("CompleteMultipartUploadResult") => {
-                let why = "nothing in it says that the parts were put together";
+                let why = "it does not confirm that the parts were combined";
                 self.failed(slot, operation, Trouble::Malformed(why));
             }
             Step::Complete => {
@@ -273,7 +275,7 @@ impl Common {
     fn whole(&mut self, slot: &mut Slot, operation: &ObjectOperation, reply: &Reply) {
         match operation.operation {
             ObjectOp::Put if !slot.scanner.found().root.is_empty() => {
-                let why = "a put is answered by no page";
+                let why = "the answer to a put must have no XML body";
                 self.failed(slot, operation, Trouble::Malformed(why));
             }
             ObjectOp::Put => {
@@ -287,7 +289,7 @@ impl Common {
             ObjectOp::Stat => self.finish(slot, operation, reply.bytes as i64),
             ObjectOp::Read if operation.value_bytes > 0 => {
                 if reply.status != 206 || reply.range_begin != Some(operation.offset_bytes) {
-                    let why = "a range was asked for, and another came";
+                    let why = "another range than the requested one was returned";
                     return self.failed(slot, operation, Trouble::Malformed(why));
                 }
                 self.finish(slot, operation, reply.bytes as i64);
@@ -337,7 +339,7 @@ impl Common {
         if slot.step == Step::Abort {
             self.troubles.add(|| {
                 let name = String::from_utf8_lossy(&slot.name);
-                format!("object {name}: its upload could not be given up; it is tried again at the end")
+                format!("object {name}: its upload could not be aborted; it is retried at the end")
             });
             self.leave(&slot.name, &slot.upload.id);
             slot.upload.id.clear();

@@ -152,7 +152,7 @@ fn as_many_cells_as_there_is_parity_may_be_lost() {
         assert_eq!(volume.read(&place, Read::Single, &mut into), Err(StoreError::Damaged), "three lost");
     }
     let findings = volume.take_findings();
-    assert!(findings[0].contains("dkey blade-7 akey akey--0: damaged in part"), "{findings:?}");
+    assert!(findings[0].contains("dkey blade-7 akey akey--0: partly damaged"), "{findings:?}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl Volume {
         let (ack, epoch) = (self.ack, self.epoch);
         let result = act(coded, &Group { targets, order, placement, place, ack, epoch });
         if coded.take_flaw().is_some() && result.is_ok() {
-            self.note_repair(at, "the value was put together from its other cells");
+            self.note_repair(at, "the value was reconstructed from its other cells");
         }
         Some(result)
     }
@@ -317,7 +317,7 @@ impl Volume {
         let name =
             |key: &[u8]| Key::new(key).map_or_else(|| key.escape_ascii().to_string(), |key| key.to_string());
         self.note(format!(
-            "object {} dkey {} akey {}: damaged in part; {how}",
+            "object {} dkey {} akey {}: partly damaged; {how}",
             at.object,
             name(at.dkey),
             name(at.akey)

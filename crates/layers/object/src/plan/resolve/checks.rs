@@ -13,7 +13,7 @@ pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanErro
     let facts = request.facts;
     if let Some(missing) = request.operations.iter().find(|&&operation| !facts.has(operation)) {
         return refuse(format!(
-            "{} has no {}: it does {}",
+            "{} does not support {}: supported operations are {}",
             facts.engine,
             missing.name(),
             facts.operations.join(", ")
@@ -24,7 +24,7 @@ pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanErro
             (None, found) => request.interface = found,
             (Some(one), Some(other)) if one != other => {
                 return refuse(format!(
-                    "{} works on {}, the operations before it on {}: use operations of one kind, and a job file for several",
+                    "{} works on {}, but the operations before it work on {}: use operations of one kind, or a job file with several phases",
                     operation.name(),
                     other.name(),
                     one.name()
@@ -37,14 +37,14 @@ pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanErro
     let keeps = |operation: &ObjectOp| matches!(operation, ObjectOp::Create | ObjectOp::Open);
     if request.all.iter().any(knows) && request.all.iter().any(keeps) {
         return refuse(
-            "create and open are for arrays that keep their attributes, open-with-attr for those that keep none: use one of the two"
+            "create and open are for arrays with stored attributes, open-with-attr for arrays without: use one of the two"
                 .to_owned(),
         );
     }
     let store = request.interface.map(Interface::store).filter(|&store| !facts.has(store));
     if let Some(store) = store.filter(|_| request.may_fill() && request.any(ObjectOp::needs_data)) {
         return refuse(format!(
-            "{} has no {}, so it cannot store what is to be read: use --no-fill where it is there already",
+            "{} does not support {}, so it cannot store the data to read: use --no-fill if the data already exists",
             facts.engine,
             store.name()
         ));
@@ -57,17 +57,17 @@ fn check_snapshot(request: &Request<'_>) -> Result<(), PlanError> {
     let Some(epoch) = request.own.snapshot else { return Ok(()) };
     if !request.facts.honours("snapshot") {
         return refuse(format!(
-            "--snapshot {epoch} is for stores that keep versions, and {} shows the latest alone: use vos:, engine:// or daos://",
+            "--snapshot {epoch} requires a store that keeps versions, but {} has only the latest: use vos:, engine:// or daos://",
             request.facts.engine
         ));
     }
     match request.all.iter().find(|operation| !operation.reads_versions()) {
         Some(operation) if operation.changes() => refuse(format!(
-            "{} changes the store, and a snapshot cannot be changed: leave out --snapshot, or use operations that read, such as get, fetch, read, list, stat or size",
+            "{} changes the store, but a snapshot is read-only: leave out --snapshot, or use operations that read, such as get, fetch, read, list, stat or size",
             operation.name()
         )),
         Some(operation) => {
-            refuse(format!("{} reads no version of anything: leave out --snapshot", operation.name()))
+            refuse(format!("{} does not read a version: leave out --snapshot", operation.name()))
         }
         None => Ok(()),
     }
@@ -122,7 +122,7 @@ pub(super) fn check_words(request: &Request<'_>) -> Result<(), PlanError> {
             format!("--{}", facts.options.join(", --"))
         };
         return refuse(format!(
-            "--{option} is not an option of {}: of the options of drivers it has {has}",
+            "--{option} is not an option of {}: its driver options are {has}",
             facts.engine
         ));
     }
@@ -145,13 +145,13 @@ fn unaudited(request: &Request<'_>) -> Vec<Wrong> {
     vec![
         (
             !request.spec.keep,
-            "--acknowledged is for a store that is audited later, and the run takes away what it made: give --keep too",
+            "--acknowledged requires --keep: the run otherwise removes its data, and a later audit finds nothing",
         ),
         (
             any(|operation| operation.takes_away() || operation == ObjectOp::Discard),
-            "--acknowledged is for loads that store and read: leave out punch, remove, destroy and discard",
+            "--acknowledged supports only loads that store and read: leave out punch, remove, destroy and discard",
         ),
-        (request.facts.engine == "null", "--acknowledged is for stores, and null: keeps nothing"),
+        (request.facts.engine == "null", "--acknowledged requires a store, but null: discards all data"),
     ]
 }
 
@@ -164,27 +164,24 @@ fn meaningless(request: &Request<'_>) -> Vec<Wrong> {
     vec![
         (
             own.punch.is_some() && !request.uses(ObjectOp::Punch),
-            "--punch says what a punch removes: give --op punch too",
+            "--punch requires --op punch: it sets what a punch removes",
         ),
-        (
-            own.list_max.is_some() && !request.uses(ObjectOp::List),
-            "--list-max is for list: give --op list too",
-        ),
+        (own.list_max.is_some() && !request.uses(ObjectOp::List), "--list-max requires --op list"),
         (
             own.ids_per_call.is_some() && !request.uses(ObjectOp::AllocateIds),
-            "--ids-per-call is for allocate-ids: give --op allocate-ids too",
+            "--ids-per-call requires --op allocate-ids",
         ),
         (
             own.read_size.is_some() && !any(ObjectOp::loads),
-            "--read-size is for read, get and fetch: give one of them too, or leave it out",
+            "--read-size requires a read, get or fetch: add one of them, or leave it out",
         ),
         (
             request.spec.verify && !any(ObjectOp::loads) && !any(ObjectOp::stores),
-            "--verify checks values, and nothing stores or reads one: leave it out",
+            "--verify has no effect: no operation stores or reads values; leave it out",
         ),
         (
             sized && request.interface.is_none(),
-            "--value-size is of values, and nothing stores or reads one: leave it out",
+            "--value-size has no effect: no operation stores or reads values; leave it out",
         ),
         (
             request.spec.bytes.is_some() && !request.any(ObjectOp::loads) && !request.any(ObjectOp::stores),
@@ -192,11 +189,11 @@ fn meaningless(request: &Request<'_>) -> Vec<Wrong> {
         ),
         (
             own.rank_shift.is_some_and(|shift| shift > 0) && !any(ObjectOp::needs_data),
-            "--rank-shift is of phases that read, and no phase reads: leave it out",
+            "--rank-shift applies to phases that read, but no phase reads: leave it out",
         ),
         (
             own.no_fill && !any(ObjectOp::needs_data),
-            "--no-fill leaves out what is stored before a phase that reads: no phase reads",
+            "--no-fill applies to phases that read, but no phase reads: leave it out",
         ),
     ]
 }
@@ -218,15 +215,15 @@ fn misplaced(request: &Request<'_>) -> Vec<Wrong> {
         ),
         (
             is_named && [own.dkeys, own.akeys].iter().flatten().any(|&count| count > 1),
-            "--object-names: each object is one name, without dkeys and akeys: leave out --dkeys and --akeys",
+            "--object-names: each name is one object without dkeys and akeys: leave out --dkeys and --akeys",
         ),
         (
             is_named && request.is_private(),
-            "--object-names are of all workers: leave out --containers private and --object-scope private",
+            "--object-names applies to all workers: leave out --containers private and --object-scope private",
         ),
         (
             is_array && (own.dkeys.is_some() || own.akeys.is_some()),
-            "--dkeys and --akeys are not for arrays, whose dkeys are their chunks: use --objects and --records",
+            "--dkeys and --akeys do not apply to arrays, because their chunks are the dkeys: use --objects and --records",
         ),
         (
             keys && (own.akeys.is_some_and(|akeys| akeys > 1)
@@ -235,31 +232,31 @@ fn misplaced(request: &Request<'_>) -> Vec<Wrong> {
         ),
         (
             own.value == Some(ValueKind::Array) && keys || own.value == Some(ValueKind::Single) && is_array,
-            "--value is for update and fetch: keys have single values, arrays have records",
+            "--value requires update and fetch: keys have single values, arrays have records",
         ),
         (
             (own.integer_dkeys || own.constant_akey || own.akey_prefix.is_some()) && (keys || is_array),
-            "--integer-dkeys, --constant-akey and --akey-prefix are for objects with dkeys and akeys: use update and fetch",
+            "--integer-dkeys, --constant-akey and --akey-prefix require objects with dkeys and akeys: use update and fetch",
         ),
         (
             own.dkey_prefix.is_some() && is_array,
-            "--dkey-prefix is not for arrays, whose dkeys are their chunks",
+            "--dkey-prefix does not apply to arrays, because their chunks are the dkeys",
         ),
         (
             own.dkey_prefix.is_some() && own.integer_dkeys,
-            "--dkey-prefix is for names, and --integer-dkeys makes numbers: give one of them",
+            "--dkey-prefix is for names, but --integer-dkeys uses numbers: leave out one of them",
         ),
         (
             (own.stride.is_some() || own.record_offset.is_some()) && is_single,
-            "--stride and --record-offset are for arrays: use --value array with update and fetch, or write and read",
+            "--stride and --record-offset require arrays: use --value array with update and fetch, or write and read",
         ),
         (
             (own.cell_size.is_some() || own.chunk_size.is_some()) && !is_array,
-            "--cell-size and --chunk-size are for arrays: use write and read",
+            "--cell-size and --chunk-size require arrays: use write and read",
         ),
         (
             is_part && keys && request.facts.reads_ranges() && request.operations.contains(&ObjectOp::Read),
-            "--first and --whole are not for reads of ranges: use --dkeys",
+            "--first and --whole do not apply to reads of ranges: use --dkeys",
         ),
     ]
 }
@@ -273,16 +270,16 @@ fn contradictory(request: &Request<'_>) -> Vec<Wrong> {
     vec![
         (
             spec.verify && shaped,
-            "--verify stores values of its own: leave out --content, --compress, --dedupe and --refill",
+            "--verify generates its own values: leave out --content, --compress, --dedupe and --refill",
         ),
-        (ranged && spec.verify, "--verify checks whole values, and this reads ranges of them: use --op get"),
+        (ranged && spec.verify, "--verify checks whole values, but this load reads ranges: use --op get"),
         (
             ranged && !matches!(request.phase, ObjectPhase::Operation(_)),
-            "reads of ranges are a phase of their own: use --op put,read",
+            "reads of ranges need a separate phase: use --op put,read",
         ),
         (
             request.uses(ObjectOp::Query) && !own.integer_dkeys,
-            "query asks for the largest dkey, which dkeys that are names do not have: give --integer-dkeys",
+            "query returns the largest dkey, which requires numeric dkeys: add --integer-dkeys",
         ),
     ]
 }
@@ -305,16 +302,16 @@ pub(super) fn check_records(request: &Request<'_>, plan: &ObjectPlan) -> Result<
     let once = plan.takes_or_creates_once();
     if once && !plan.pattern.is_full_coverage() {
         return refuse(format!(
-            "--pattern {} comes back to {what} that are created or taken away once: use sequential, backward, strided or permutation",
+            "--pattern {} repeats {what}, which can be created or removed only once: use sequential, backward, strided or permutation",
             plan.pattern
         ));
     }
     let is_shared = plan.share == Share::Whole && threads > 1 && !plan.is_private();
     if is_shared && once {
-        return refuse(format!("{what} are created or taken away once: leave out --share whole"));
+        return refuse(format!("{what} can be created or removed only once: leave out --share whole"));
     }
     if is_shared && plan.verify && plan.any(ObjectOp::stores) {
-        return refuse("--verify needs each record to have one writer: leave out --share whole".to_owned());
+        return refuse("--verify requires one writer per record: leave out --share whole".to_owned());
     }
     check_pattern(plan, records)
 }

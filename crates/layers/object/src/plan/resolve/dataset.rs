@@ -98,7 +98,7 @@ pub(super) fn dataset(request: &Request<'_>) -> Result<DatasetPlan, PlanError> {
     let whole = own.whole.unwrap_or(ends);
     if let Some(at) = (0..4).find(|&at| ends[at] > whole[at]) {
         return refuse(format!(
-            "{} {} from {} on are not among the {} of --whole: use {} or fewer, or a larger --whole",
+            "{} {} from {} on exceed the {} of --whole: use {} or fewer, or a larger --whole",
             counts[at],
             COUNTS[at],
             first[at],
@@ -137,14 +137,16 @@ fn check_names(names: &[String], objects: u64) -> Result<(), PlanError> {
     }
     if names.len() as u64 != objects {
         return refuse(format!(
-            "--object-names has {} names for {objects} objects: give one for each",
+            "--object-names has {} names for {objects} objects: use one name per object",
             names.len()
         ));
     }
     let mut sorted: Vec<&String> = names.iter().collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => refuse(format!("--object-names has {} twice: give each object its own", pair[0])),
+        Some(pair) => {
+            refuse(format!("--object-names contains {} twice: use a different name for each object", pair[0]))
+        }
         None => Ok(()),
     }
 }
@@ -174,14 +176,14 @@ fn check_extent(request: &Request<'_>, whole: [u64; 4], values: &Values) -> Resu
     if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
         let [objects, dkeys, akeys, records] = whole;
         return refuse(format!(
-            "{objects} objects x {dkeys} dkeys x {akeys} akeys x {records} records of up to {} are more than 8EiB: use less",
+            "{objects} objects x {dkeys} dkeys x {akeys} akeys x {records} records of up to {} exceed 8EiB: use less",
             Amount(values.sizes.max())
         ));
     }
     let first_id = request.own.first_id.unwrap_or(FIRST_ID);
     if whole[0].checked_mul(threads).and_then(|objects| objects.checked_add(first_id)).is_none() {
         return refuse(format!(
-            "ids of {} objects do not fit behind --first-id {first_id}: use a smaller one",
+            "ids of {} objects do not fit after --first-id {first_id}: use a smaller one",
             whole[0].saturating_mul(threads)
         ));
     }
@@ -200,7 +202,7 @@ fn values(request: &Request<'_>) -> Result<Values, PlanError> {
     }
     if let Some(read) = own.read_size.filter(|read| read.0 < sizes.max() && !request.facts.reads_ranges()) {
         return refuse(format!(
-            "--read-size {} is less than a value of {}: use the size of the value, or more for short reads",
+            "--read-size {} is smaller than a value of {}: use the size of the value, or more for short reads",
             Amount(read.0),
             Amount(sizes.max())
         ));
@@ -234,7 +236,7 @@ fn values(request: &Request<'_>) -> Result<Values, PlanError> {
 fn ranges(request: &Request<'_>, sizes: BlockSizes) -> Result<Values, PlanError> {
     let Some(value) = sizes.single() else {
         return refuse(format!(
-            "{} reads ranges of values that all have one size, not {sizes}: use one --value-size, or --op get",
+            "{} reads ranges of values that all have one size, but --value-size has {sizes}: use one --value-size, or --op get",
             request.facts.engine
         ));
     };
@@ -242,7 +244,7 @@ fn ranges(request: &Request<'_>, sizes: BlockSizes) -> Result<Values, PlanError>
     let range = request.own.read_size.map_or(value, |read| read.0.min(value));
     if !value.is_multiple_of(range) {
         return refuse(format!(
-            "values of {} are not cut into ranges of {}: use a --read-size that divides the value",
+            "values of {} cannot be divided into ranges of {}: use a --read-size that divides the value",
             Amount(value),
             Amount(range)
         ));
@@ -284,7 +286,7 @@ pub(super) fn cells(request: &Request<'_>) -> Result<(u64, u64), PlanError> {
         ];
         if let Some((option, bytes)) = parts.iter().find(|(_, bytes)| !bytes.is_multiple_of(cell)) {
             return refuse(format!(
-                "{option} is not a whole number of cells of {}: {} is not; use multiples of the --cell-size",
+                "{option} must be a whole number of cells of {}, but it is {}: use a multiple of --cell-size",
                 Amount(cell),
                 Amount(*bytes)
             ));

@@ -112,13 +112,13 @@ pub fn object_phases(spec: &Spec) -> Result<Vec<ObjectPhase>, PlanError> {
     let own = ObjectSpec::of(spec);
     match (&own.operations[..], &own.mix, &own.sequence[..]) {
         ([], None, []) => refuse(
-            "nothing to do: give --op such as put,get, --mix such as get=70,put=30, or --sequence such as open,read"
+            "no operation is specified: use --op such as put,get, --mix such as get=70,put=30, or --sequence such as open,read"
                 .to_owned(),
         ),
         (operations, None, []) => Ok(operations.iter().map(|&one| ObjectPhase::Operation(one)).collect()),
         ([], Some(mix), []) => Ok(vec![ObjectPhase::Mix(parse_mix(mix)?)]),
         ([], None, sequence) => Ok(vec![ObjectPhase::Sequence(sequence.to_vec())]),
-        _ => refuse("--op, --mix and --sequence all say what is done: give one of them".to_owned()),
+        _ => refuse("--op, --mix and --sequence exclude each other: use one of them".to_owned()),
     }
 }
 
@@ -240,7 +240,7 @@ pub fn resolve_object(
 fn place(spec: &Spec) -> Result<(String, String), PlanError> {
     let [target] = &spec.targets[..] else {
         return refuse(format!(
-            "{} targets where one is measured: give one of vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL, s3://BUCKET, daos://POOL/CONTAINER or null:",
+            "{} targets, but exactly one is required: use one of vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL, s3://BUCKET, daos://POOL/CONTAINER or null:",
             spec.targets.len()
         ));
     };
@@ -252,9 +252,9 @@ fn place(spec: &Spec) -> Result<(String, String), PlanError> {
     };
     let named = named.filter(|name| !name.is_empty());
     match (named, &ObjectSpec::of(spec).container) {
-        (Some(named), Some(asked)) if named != asked => {
-            refuse(format!("--container {asked} is not the container of {target}: leave one of the two out"))
-        }
+        (Some(named), Some(asked)) if named != asked => refuse(format!(
+            "--container {asked} differs from the container of {target}: leave out one of the two"
+        )),
         (Some(named), _) => Ok((target.clone(), named.to_owned())),
         // What has names of its own lies in no container, unless it is told which.
         (None, None) if !ObjectSpec::of(spec).object_names.is_empty() => Ok((target.clone(), String::new())),
@@ -283,7 +283,7 @@ fn class(request: &Request<'_>) -> Result<ObjectClass, PlanError> {
         _ => "SX or RP_2GX".to_owned(),
     };
     refuse(format!(
-        "class {class} needs {} targets, and the store has {targets}: use {fitting}, or a store with more targets",
+        "class {class} needs {} targets, but the store has {targets}: use {fitting}, or a store with more targets",
         u64::from(groups) * u64::from(class.group_size())
     ))
 }
@@ -314,7 +314,7 @@ fn share(request: &Request<'_>, plan: &ObjectPlan) -> Result<Share, PlanError> {
     if request.is_private() {
         return match request.spec.share {
             Some(Share::Partition) => refuse(
-                "--share partition deals out records, and each worker has records of its own: leave it out"
+                "--share partition divides shared records, but each worker has its own records: leave it out"
                     .to_owned(),
             ),
             _ => Ok(Share::Whole),

@@ -23,7 +23,7 @@ const PARTS_MAX: u64 = 10_000;
 pub(super) fn options(request: &Request<'_>) -> Result<ObjectOptions, PlanError> {
     let (own, facts) = (request.own, request.facts);
     if facts.honours("s3-endpoint") && own.s3_endpoints.is_empty() {
-        return refuse("no server: give --s3-endpoint http://HOST:PORT".to_owned());
+        return refuse("no server is specified: use --s3-endpoint http://HOST:PORT".to_owned());
     }
     let honoured = |name: &str, value: u64| if facts.honours(name) { value } else { 0 };
     let bytes = |size: Option<units::ByteSize>, default: u64| size.map_or(default, |size| size.0);
@@ -62,7 +62,7 @@ pub(super) fn targets(request: &Request<'_>) -> Result<u32, PlanError> {
     let (asked, facts) = (request.own.targets, request.facts);
     match (asked, facts.targets) {
         (Some(asked), known) if known > 0 && known != asked => refuse(format!(
-            "--store-targets {asked} is for a store that is made, and this one has {known}: leave it out"
+            "--store-targets {asked} applies when a store is created, but this one has {known}: leave it out"
         )),
         (_, known) if known > 0 => Ok(known),
         (asked, _) if facts.honours("store-targets") => Ok(asked.unwrap_or(1)),
@@ -78,14 +78,14 @@ fn part_bytes(request: &Request<'_>) -> Result<u64, PlanError> {
     }
     if part < PART_BYTES_MIN {
         return refuse(format!(
-            "--s3-part-size {} is less than S3 takes: use 5m or more, or 0 for no parts",
+            "--s3-part-size {} is below the S3 minimum: use 5m or more, or 0 for no parts",
             Amount(part)
         ));
     }
     let sizes: BlockSizes = own.value_size.as_deref().unwrap_or("4KiB").parse()?;
     if sizes.max().div_ceil(part) > PARTS_MAX {
         return refuse(format!(
-            "values of {} in parts of {} have more than {PARTS_MAX} parts: use larger ones",
+            "values of {} in parts of {} need more than {PARTS_MAX} parts: use larger parts",
             Amount(sizes.max()),
             Amount(part)
         ));
@@ -138,11 +138,11 @@ pub fn object_options<'a>(
         options.scm_bytes = plan.options.scm_bytes;
         if *options != plan.options {
             return refuse(format!(
-                "phase {} asks for other options of {} than the phases before it: a store is opened once, give all the same",
+                "phase {} has other options for {} than the phases before it, but a store is opened once: use the same options for all",
                 plan.name, plan.target
             ));
         }
         options.scm_bytes = scm_bytes;
     }
-    together.ok_or_else(|| PlanError("no phase of the object layer".to_owned()))
+    together.ok_or_else(|| PlanError("not a phase of the object layer".to_owned()))
 }

@@ -255,15 +255,15 @@ fn workers_share_or_have_their_own() {
     );
     refused(
         "op=remove threads=2 share=whole",
-        "records are created or taken away once: leave out --share whole",
+        "records can be created or removed only once: leave out --share whole",
     );
     refused(
         "op=put share=partition object-scope=private",
-        "--share partition deals out records, and each worker has records of its own: leave it out",
+        "--share partition divides shared records, but each worker has its own records: leave it out",
     );
     refused(
         "op=put,get threads=2 share=whole verify",
-        "--verify needs each record to have one writer: leave out --share whole",
+        "--verify requires one writer per record: leave out --share whole",
     );
 }
 
@@ -282,13 +282,13 @@ fn containers_are_named_by_target_or_option() {
     assert_eq!(container("daos://p/c", "container=c").as_deref(), Ok("c"));
     assert_eq!(
         container("daos://p/c", "container=d"),
-        Err("--container d is not the container of daos://p/c: leave one of the two out".to_owned())
+        Err("--container d differs from the container of daos://p/c: leave out one of the two".to_owned())
     );
     let none = Spec { targets: Vec::new(), ..spec_on("", "op=put") };
     let message =
         resolve_object(&none, &ObjectPhase::Operation(ObjectOp::Put), &vos(), 7).expect_err("no target");
     assert!(
-        message.to_string().starts_with("0 targets where one is measured: give one of vos:DIR"),
+        message.to_string().starts_with("0 targets, but exactly one is required: use one of vos:DIR"),
         "{message}"
     );
 }
@@ -307,23 +307,23 @@ fn classes_need_their_targets() {
     let refused = |words: &str, targets| class(words, targets).expect_err(words);
     assert_eq!(
         refused("op=put class=EC_4P2G1", 4),
-        "class EC_4P2G1 needs 6 targets, and the store has 4: use SX or RP_2GX, or a store with more targets"
+        "class EC_4P2G1 needs 6 targets, but the store has 4: use SX or RP_2GX, or a store with more targets"
     );
     assert_eq!(
         refused("op=put class=S8", 4),
-        "class S8 needs 8 targets, and the store has 4: use SX, or a store with more targets"
+        "class S8 needs 8 targets, but the store has 4: use SX, or a store with more targets"
     );
     assert_eq!(
         refused("op=put class=RP_2G4", 4),
-        "class RP_2G4 needs 8 targets, and the store has 4: use RP_2GX, or a store with more targets"
+        "class RP_2G4 needs 8 targets, but the store has 4: use RP_2GX, or a store with more targets"
     );
     assert_eq!(
         refused("op=put class=RP_2GX", 0),
-        "class RP_2GX needs 2 targets, and the store has 1: use S1, or a store with more targets"
+        "class RP_2GX needs 2 targets, but the store has 1: use S1, or a store with more targets"
     );
     assert_eq!(
         refused("op=put store-targets=2", 4),
-        "--store-targets 2 is for a store that is made, and this one has 4: leave it out"
+        "--store-targets 2 applies when a store is created, but this one has 4: leave it out"
     );
     let unknown = ObjectFacts { options: &["class"], ..vos() };
     assert_eq!(plans_on("daos://p", "op=put", &unknown).expect("a plan")[0].class, ObjectClass::SX);
@@ -336,34 +336,34 @@ fn what_does_not_go_together_is_refused() {
     for (words, message) in [
         (
             "value-size=4k",
-            "nothing to do: give --op such as put,get, --mix such as get=70,put=30, or --sequence such as open,read",
+            "no operation is specified: use --op such as put,get, --mix such as get=70,put=30, or --sequence such as open,read",
         ),
-        ("op=put mix=get=100", "--op, --mix and --sequence all say what is done: give one of them"),
+        ("op=put mix=get=100", "--op, --mix and --sequence exclude each other: use one of them"),
         (
             "op=put,write",
-            "write works on arrays, the operations before it on key-value objects: use operations of one kind, and a job file for several",
+            "write works on arrays, but the operations before it work on key-value objects: use operations of one kind, or a job file with several phases",
         ),
         (
             "op=create,open-with-attr",
-            "create and open are for arrays that keep their attributes, open-with-attr for those that keep none: use one of the two",
+            "create and open are for arrays with stored attributes, open-with-attr for arrays without: use one of the two",
         ),
-        ("op=put punch=dkey", "--punch says what a punch removes: give --op punch too"),
-        ("op=put list-max=5", "--list-max is for list: give --op list too"),
-        ("op=put ids-per-call=5", "--ids-per-call is for allocate-ids: give --op allocate-ids too"),
+        ("op=put punch=dkey", "--punch requires --op punch: it sets what a punch removes"),
+        ("op=put list-max=5", "--list-max requires --op list"),
+        ("op=put ids-per-call=5", "--ids-per-call requires --op allocate-ids"),
         (
             "op=put read-size=8k",
-            "--read-size is for read, get and fetch: give one of them too, or leave it out",
+            "--read-size requires a read, get or fetch: add one of them, or leave it out",
         ),
-        ("op=put no-fill", "--no-fill leaves out what is stored before a phase that reads: no phase reads"),
-        ("op=list verify", "--verify checks values, and nothing stores or reads one: leave it out"),
+        ("op=put no-fill", "--no-fill applies to phases that read, but no phase reads: leave it out"),
+        ("op=list verify", "--verify has no effect: no operation stores or reads values; leave it out"),
         ("op=stat bytes=1g", "--bytes never ends a phase that moves no values: use --count or --time"),
         (
             "op=aggregate value-size=8k",
-            "--value-size is of values, and nothing stores or reads one: leave it out",
+            "--value-size has no effect: no operation stores or reads values; leave it out",
         ),
         (
             "op=write dkeys=2",
-            "--dkeys and --akeys are not for arrays, whose dkeys are their chunks: use --objects and --records",
+            "--dkeys and --akeys do not apply to arrays, because their chunks are the dkeys: use --objects and --records",
         ),
         (
             "op=put akeys=2",
@@ -371,29 +371,29 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=put value=array",
-            "--value is for update and fetch: keys have single values, arrays have records",
+            "--value requires update and fetch: keys have single values, arrays have records",
         ),
-        ("op=write dkey-prefix=x", "--dkey-prefix is not for arrays, whose dkeys are their chunks"),
+        (
+            "op=write dkey-prefix=x",
+            "--dkey-prefix does not apply to arrays, because their chunks are the dkeys",
+        ),
         (
             "op=update integer-dkeys dkey-prefix=x",
-            "--dkey-prefix is for names, and --integer-dkeys makes numbers: give one of them",
+            "--dkey-prefix is for names, but --integer-dkeys uses numbers: leave out one of them",
         ),
         (
             "op=update stride=8k",
-            "--stride and --record-offset are for arrays: use --value array with update and fetch, or write and read",
+            "--stride and --record-offset require arrays: use --value array with update and fetch, or write and read",
         ),
-        ("op=put cell-size=8", "--cell-size and --chunk-size are for arrays: use write and read"),
-        (
-            "op=query",
-            "query asks for the largest dkey, which dkeys that are names do not have: give --integer-dkeys",
-        ),
+        ("op=put cell-size=8", "--cell-size and --chunk-size require arrays: use write and read"),
+        ("op=query", "query returns the largest dkey, which requires numeric dkeys: add --integer-dkeys"),
         (
             "op=put verify content=zero",
-            "--verify stores values of its own: leave out --content, --compress, --dedupe and --refill",
+            "--verify generates its own values: leave out --content, --compress, --dedupe and --refill",
         ),
         (
             "op=get read-size=1k",
-            "--read-size 1KiB is less than a value of 4KiB: use the size of the value, or more for short reads",
+            "--read-size 1KiB is smaller than a value of 4KiB: use the size of the value, or more for short reads",
         ),
         ("op=put value-size=2g", "--value-size 2GiB is too large: use 1GiB or less"),
         (
@@ -410,11 +410,11 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=write cell-size=4k value-size=6k",
-            "--value-size is not a whole number of cells of 4KiB: 6KiB is not; use multiples of the --cell-size",
+            "--value-size must be a whole number of cells of 4KiB, but it is 6KiB: use a multiple of --cell-size",
         ),
         (
             "op=update first=0,5,0,0 dkeys=4 whole=1,8,1,1",
-            "4 dkeys from 5 on are not among the 8 of --whole: use 3 or fewer, or a larger --whole",
+            "4 dkeys from 5 on exceed the 8 of --whole: use 3 or fewer, or a larger --whole",
         ),
         (
             "op=update first=0,18446744073709551615,0,0",
@@ -422,7 +422,7 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=remove pattern=uniform",
-            "--pattern uniform comes back to records that are created or taken away once: use sequential, backward, strided or permutation",
+            "--pattern uniform repeats records, which can be created or removed only once: use sequential, backward, strided or permutation",
         ),
         (
             "op=put pattern=strided:10001",
@@ -430,7 +430,7 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=put retries=1",
-            "--retries is not an option of vos: of the options of drivers it has --container, --containers, --class, --reopen, --scm, --nvme, --threshold, --store-targets, --durability, --flush, --allocate, --checksum, --cache, --zero-copy",
+            "--retries is not an option of vos: its driver options are --container, --containers, --class, --reopen, --scm, --nvme, --threshold, --store-targets, --durability, --flush, --allocate, --checksum, --cache, --zero-copy",
         ),
         (
             "op=put depth=4",
@@ -438,11 +438,11 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=put objects=4294967296 dkeys=4294967296",
-            "4294967296 objects x 4294967296 dkeys x 1 akeys x 1 records of up to 4KiB are more than 8EiB: use less",
+            "4294967296 objects x 4294967296 dkeys x 1 akeys x 1 records of up to 4KiB exceed 8EiB: use less",
         ),
         (
             "op=put first-id=18446744073709551615",
-            "ids of 1 objects do not fit behind --first-id 18446744073709551615: use a smaller one",
+            "ids of 1 objects do not fit after --first-id 18446744073709551615: use a smaller one",
         ),
         (
             "op=put value-size=1g threads=8 dkeys=8",
@@ -461,17 +461,23 @@ fn what_does_not_go_together_is_refused() {
 #[test]
 fn drivers_refuse_what_they_do_not_have() {
     let refused = |words: &str| refusal_on("s3://bucket", &format!("s3-endpoint=http://a {words}"), &s3());
-    assert_eq!(refused("op=punch"), "s3 has no punch: it does put, get, remove, list, stat, read");
+    assert_eq!(
+        refused("op=punch"),
+        "s3 does not support punch: supported operations are put, get, remove, list, stat, read"
+    );
     assert!(refused("op=put scm=1g").starts_with("--scm is not an option of s3: "));
-    assert_eq!(refusal_on("s3://b", "op=put", &s3()), "no server: give --s3-endpoint http://HOST:PORT");
+    assert_eq!(
+        refusal_on("s3://b", "op=put", &s3()),
+        "no server is specified: use --s3-endpoint http://HOST:PORT"
+    );
     assert_eq!(
         refused("op=put s3-part-size=1m"),
-        "--s3-part-size 1MiB is less than S3 takes: use 5m or more, or 0 for no parts"
+        "--s3-part-size 1MiB is below the S3 minimum: use 5m or more, or 0 for no parts"
     );
     let reader = ObjectFacts { operations: &["get"], ..vos() };
     assert_eq!(
         refusal_on("vos:p", "op=get", &reader),
-        "vos has no put, so it cannot store what is to be read: use --no-fill where it is there already"
+        "vos does not support put, so it cannot store the data to read: use --no-fill if the data already exists"
     );
     assert!(plans_on("vos:p", "op=get no-fill", &reader).is_ok());
     let plan = plans_on("s3://bucket", "s3-endpoint=http://a op=put s3-signing=none", &s3())
@@ -507,7 +513,7 @@ fn ranges_of_values_are_read_where_there_are_no_arrays() {
     );
     assert!(refused("op=read value-size=4k-64k").ends_with("use one --value-size, or --op get"));
     assert!(refused("op=read verify").starts_with("--verify checks whole values"));
-    assert!(refused("mix=get=50,read=50").starts_with("reads of ranges are a phase of their own"));
+    assert!(refused("mix=get=50,read=50").starts_with("reads of ranges need a separate phase"));
 }
 
 #[test]
@@ -573,7 +579,7 @@ fn a_store_is_sized_for_its_data() {
     let mut other = phases.clone();
     other[1].options.zero_copy = false;
     let message = object_options(&other).expect_err("two ways").to_string();
-    assert!(message.starts_with("phase open-container asks for other options of vos:pool"), "{message}");
+    assert!(message.starts_with("phase open-container has other options for vos:pool"), "{message}");
     assert!(object_options(&[]).is_err());
 }
 
@@ -646,10 +652,10 @@ fn every_option_of_drivers_is_refused_where_it_means_nothing() {
     };
     for name in DRIVER_OPTIONS {
         let message = refusal_on("vos:p", &format!("op=put {name}={}", value(name)), &none);
-        let generic = format!("--{name} is not an option of vos: of the options of drivers it has none");
+        let generic = format!("--{name} is not an option of vos: its driver options are none");
         let expected = match *name {
             "snapshot" => {
-                "--snapshot 7 is for stores that keep versions, and vos shows the latest alone: use vos:, engine:// or daos://"
+                "--snapshot 7 requires a store that keeps versions, but vos has only the latest: use vos:, engine:// or daos://"
             }
             _ => &generic,
         };
@@ -676,7 +682,7 @@ fn names_of_objects_are_one_for_each() {
         ("akeys=2", "without dkeys and akeys"),
         ("value=single", "--value array"),
         ("object-names=a,a", "a twice"),
-        ("object-scope=private", "of all workers"),
+        ("object-scope=private", "applies to all workers"),
     ] {
         let error = plan(&format!("{base} {more}")).expect_err(more).to_string();
         assert!(error.contains(why), "{more}: {error}");

@@ -67,7 +67,7 @@ fn store_grew() {
         }
     };
     let found = detail_of("store_grew", grown(256 << 20, ObjectOp::Put, "put")).unwrap();
-    assert!(found.contains("took 256 MiB from the file system while it was measured"), "{found}");
+    assert!(found.contains("allocated 256 MiB from the file system during the measurement"), "{found}");
     assert_eq!(
         detail_of("store_grew", grown(100 << 20, ObjectOp::Put, "put")),
         None,
@@ -90,7 +90,7 @@ fn loopback_and_a_busy_client() {
     let found = detail_of("loopback", target("engine://127.0.0.1:31416/pool/c"));
     assert_eq!(
         found.unwrap(),
-        "the store is at 127.0.0.1:31416: the kernel copies memory, no link is measured"
+        "the store is at 127.0.0.1:31416: this tested loopback (a kernel memory copy), not a link"
     );
     assert_eq!(detail_of("loopback", target("engine://store1:31416/pool/c")), None);
     assert_eq!(detail_of("loopback", target("s3://bucket")), None);
