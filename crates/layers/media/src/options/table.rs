@@ -340,7 +340,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "gpu-per",
         "worker|host",
         "worker",
-        "Whom the devices of --memory gpu are dealt out to: to each worker the next one, or to each host of a run on several",
+        "How --memory gpu assigns devices: the next one to each worker, or one to each host of a multi-host run",
         gpu_per,
         |text| choice("gpu-per", text, &GpuPer::NAMED)
     ),
@@ -396,7 +396,7 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "verify-run",
         None,
         "N",
-        "drawn, and in the record",
+        "random; stored in the record",
         Data,
         "Number that verified blocks carry; a later run that reads with the same number refuses blocks of others",
         verify_run,

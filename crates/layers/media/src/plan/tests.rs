@@ -303,11 +303,11 @@ fn engines_do_what_they_can() {
     let on = |words: &str, engine: &EngineFacts| refusal_on(words, &[file(GIB)], engine);
     assert_eq!(
         on("op=read depth=4", &PSYNC),
-        "engine psync runs one operation at a time, so --depth 4 cannot be: use --threads 4, or --engine io_uring or libaio"
+        "engine psync runs one operation at a time and does not support --depth 4: use --threads 4, or --engine io_uring or libaio"
     );
     assert_eq!(
         on("op=read depth=5000", &IO_URING),
-        "engine io_uring takes a depth of at most 4096, not 5000"
+        "engine io_uring supports a depth of at most 4096, not 5000"
     );
     assert_eq!(on("op=nop", &PSYNC), "engine psync has no nop: it does read, write, discard, sync");
     assert_eq!(on("op=discard", &MMAP), "engine mmap has no discard: it does read, write, sync");
@@ -339,34 +339,34 @@ fn engines_do_what_they_can() {
 
 #[test]
 fn loads_that_contradict_themselves_are_refused() {
-    refused("op=read cores=0 numa=0", "--cores and --numa both say where workers run: give one of them");
-    refused("op=read arrivals=poisson", "--arrivals shapes an open loop: give --rate too");
+    refused("op=read cores=0 numa=0", "--cores and --numa exclude each other: give one of them");
+    refused("op=read arrivals=poisson", "--arrivals requires an open loop: add --rate");
     assert!(plan("op=write end-fsync time=1s").end_fsync, "the runner syncs after the window too");
     refused(
         "op=read think-time=1ms no-catch-up",
-        "--no-catch-up says what becomes of a --rate in the pauses of --think-time: give both",
+        "--no-catch-up requires --rate and --think-time: give both",
     );
     refused(
         "op=read think-after=1s",
-        "--think-after and --think-spin are of the pauses of --think-time: give it too",
+        "--think-after and --think-spin require --think-time: add it",
     );
     refused(
         "op=read think-time=1ms think-spin=2ms",
-        "--think-spin is a part of --think-time: use as much or less",
+        "--think-spin cannot be longer than --think-time: use a shorter --think-spin",
     );
     refused(
         "op=read think-blocks=4",
-        "--think-blocks counts the operations between pauses: give --think-time too",
+        "--think-blocks requires --think-time: add it",
     );
     refused(
         "op=write sync-call=fsync",
         "--sync-call is the call of --fsync and --end-fsync: give one of them too",
     );
-    refused("op=read cores-policy=shared", "--cores-policy deals out the processors of --cores: give both");
-    refused("op=read saturate rate=1k", "--saturate climbs by itself: leave out --rate and --ladder");
+    refused("op=read cores-policy=shared", "--cores-policy requires --cores: add it");
+    refused("op=read saturate rate=1k", "--saturate sets the load itself: leave out --rate and --ladder");
     refused(
         "op=read saturate ladder=depth=1,2",
-        "--saturate climbs by itself: leave out --rate and --ladder",
+        "--saturate sets the load itself: leave out --rate and --ladder",
     );
     refused("op=read depth=4 batch-min=5", "--batch-min 5 is more than the depth: use 4 or less");
     refused("op=read depth=4 batch=5", "--batch 5 is more than the depth: use 4 or less");
@@ -428,15 +428,15 @@ fn content_is_filled_as_it_needs_to_be() {
     assert_eq!(content("content=0xab"), (ContentChoice::Bytes(vec![0xab]), 0, 0, Refill::Once));
     refused(
         "op=write content=zero compress=50",
-        "--compress and --dedupe shape random content: leave out --content",
+        "--compress and --dedupe require random content: leave out --content",
     );
     let set = plan("op=write dedupe=30 dedupe-set=50m dedupe-global seed=7").content;
     assert_eq!((set.dedupe_set_chunks, set.dedupe_set_seed), (Some(12_800), Some(7)));
     refused(
         "op=write dedupe-set=1m",
-        "--dedupe-set and --dedupe-global are of the copies of --dedupe: give it too",
+        "--dedupe-set and --dedupe-global require --dedupe: add it",
     );
-    refused("op=write dedupe=50 refill=once", "--compress and --dedupe need --refill full");
+    refused("op=write dedupe=50 refill=once", "--compress and --dedupe require --refill full");
 }
 
 #[test]
