@@ -146,7 +146,7 @@ fn what_cannot_run_together_is_refused() {
     let two = |one: &str, other: &str| {
         format!("size = '1m'\n[[phase]]\ntargets = ['a']\n{one}\n[[phase]]\nconcurrent = true\n{other}\n")
     };
-    let same = "--verify needs each block to have one writer and nobody else at it (path=";
+    let same = "--verify needs one writer per block and no concurrent access to it (path=";
     for (job, expected) in [
         ("targets = ['null:']\nop = 'read'\nconcurrent = true\n".to_owned(), "there is no phase before it"),
         (two("op = 'write,read'", "targets = ['b']\nop = 'write'"), "has one operation (phase=number 1 of its stage)"),
@@ -158,7 +158,7 @@ fn what_cannot_run_together_is_refused() {
         (two("op = 'read'\nverify = true", "targets = ['b', 'a']\nop = 'randwrite'"), same),
         (
             two("op = 'read'\ncache = 'drop'", "targets = ['a']\nop = 'randread'\ncache = 'warm'"),
-            "--cache drop and --cache warm of one range undo each other (path=",
+            "--cache drop and --cache warm on one range cancel each other (path=",
         ),
         (
             "[[phase]]\ntargets = ['null:']\nop = 'read'\nend_others = true\n[[phase]]\ntargets = ['null:']\nop = 'read'\n"
