@@ -179,7 +179,11 @@ mod tests {
                 shared,
                 "4 threads cannot share 2 blocks: use fewer cores (-c), or a larger drive or file",
             ),
-            ("elbencho", "does not support --depth 4: use --threads 4", "does not support --iodepth 4: use -t 4"),
+            (
+                "elbencho",
+                "does not support --depth 4: use --threads 4",
+                "does not support --iodepth 4: use -t 4",
+            ),
             ("spdk_nvme_perf", "--op read and --time 4", "-w read and -t 4"),
             (
                 "vos_perf",

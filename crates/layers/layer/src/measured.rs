@@ -126,7 +126,8 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// When that run has left no list, or is under way, and when it cannot be written.
     fn take_over(&self, run: u64) -> Result<(), Error> {
-        Err(Error::usage("manifest", "lists of other runs are not available").with("run", format!("{run:016x}")))
+        Err(Error::usage("manifest", "lists of other runs are not available")
+            .with("run", format!("{run:016x}")))
     }
 }
 

@@ -385,7 +385,11 @@ mod tests {
         );
         let nothing = ServicePolicy::default();
         assert!(
-            nothing.check_target("/tmp/x").expect_err("no roots").to_string().contains("may not access any paths")
+            nothing
+                .check_target("/tmp/x")
+                .expect_err("no roots")
+                .to_string()
+                .contains("may not access any paths")
         );
         assert!(ServicePolicy::new(&[base.join("none")]).is_err());
     }

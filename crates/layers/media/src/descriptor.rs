@@ -136,15 +136,20 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
             return Err(open_error(&target.path, direct, request.writes, Errno::ISDIR));
         }
         _ => {
-            return Err(Error::new(ErrorKind::Unsupported, "open", "the target is neither a file nor a device")
-                .with("path", &target.path));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "open",
+                "the target is neither a file nor a device",
+            )
+            .with("path", &target.path));
         }
     };
     if request.writes && kind == TargetKind::BlockDevice && is_read_only(&target.path) {
         return Err(open_error(&target.path, direct, true, Errno::ROFS));
     }
     advise(&fd, kind, request.options.advice).map_err(|errno| {
-        Error::system("open", "cannot set the access advice (posix_fadvise)", errno).with("path", &target.path)
+        Error::system("open", "cannot set the access advice (posix_fadvise)", errno)
+            .with("path", &target.path)
     })?;
     let zone_bytes = match kind {
         TargetKind::BlockDevice if request.writes => zoned::zone_bytes(&target.place()).unwrap_or(0),
@@ -192,9 +197,7 @@ fn open_flags(request: &OpenRequest) -> OFlags {
 fn open_error(path: &str, direct: bool, writes: bool, errno: Errno) -> Error {
     let remedy = match errno {
         Errno::NOENT => "the path does not exist; check it, or give --size to create the file",
-        Errno::ACCESS | Errno::PERM if writes => {
-            "no permission to read and write it; check owner and mode"
-        }
+        Errno::ACCESS | Errno::PERM if writes => "no permission to read and write it; check owner and mode",
         Errno::ACCESS | Errno::PERM => "no permission to read it; check owner and mode",
         Errno::ROFS => "it is read-only; choose another target, or read only",
         Errno::INVAL if direct => "its file system does not support direct I/O; leave out --direct",

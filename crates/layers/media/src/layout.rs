@@ -172,8 +172,10 @@ pub fn check_existing(target: &TargetPlan) -> Result<(), Error> {
     };
     match std::fs::metadata(target.place()) {
         Ok(metadata) if metadata.len() >= end => Ok(()),
-        Ok(metadata) => Err(lost("the file is shorter than the range to read, and strata does not extend it")
-            .with("file_size_bytes", metadata.len())),
+        Ok(metadata) => {
+            Err(lost("the file is shorter than the range to read, and strata does not extend it")
+                .with("file_size_bytes", metadata.len()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(lost("the file to read does not exist, and strata does not create it"))
         }
@@ -191,8 +193,8 @@ fn check_space(targets: &[TargetPlan], leaves: &[bool], request: &Request<'_>) -
             continue;
         }
         let place = manifest::existing_place(&target.place());
-        let metadata =
-            std::fs::metadata(&place).map_err(failed("cannot read the metadata of the file's directory", target))?;
+        let metadata = std::fs::metadata(&place)
+            .map_err(failed("cannot read the metadata of the file's directory", target))?;
         let need = if is_left { 0 } else { needed_bytes(target, request)? };
         let entry = needs.entry(metadata.dev()).or_insert((0, target));
         entry.0 = entry.0.saturating_add(need);
@@ -264,8 +266,8 @@ fn hold(
     file: &File,
     request: &Request<'_>,
 ) -> Result<(), Error> {
-    let is_short =
-        file.metadata().map_err(failed("cannot read the metadata of the file", target))?.len() < end_of(target)?;
+    let is_short = file.metadata().map_err(failed("cannot read the metadata of the file", target))?.len()
+        < end_of(target)?;
     if !request.writes && !is_short && !request.refill && !manifest.owns(&target.place()) {
         return Ok(());
     }

@@ -42,7 +42,9 @@ pub fn probe(path: &str, needs: Needs, destroy_data: bool) -> Result<TargetFacts
         Ok(found) => Some(found),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => {
-            return Err(Error::system("probe", "cannot read the metadata of the target", error).with("path", path));
+            return Err(
+                Error::system("probe", "cannot read the metadata of the target", error).with("path", path)
+            );
         }
     };
     match (&found, needs) {
@@ -58,7 +60,9 @@ pub fn probe(path: &str, needs: Needs, destroy_data: bool) -> Result<TargetFacts
         (Some(_), Needs::OwnDirectory) if !destroy_data => {
             return Err(Error::new(ErrorKind::Unsafe, "safety", "the directory was not created by this run")
                 .with("path", path)
-                .remedy("use a name that does not exist, or give --destroy-data to remove it if it is empty"));
+                .remedy(
+                    "use a name that does not exist, or give --destroy-data to remove it if it is empty",
+                ));
         }
         (Some(_), _) => {}
     }

@@ -34,7 +34,9 @@ pub fn probe(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
     match std::fs::metadata(path_of(path)) {
         Ok(metadata) => probe_existing(path, &metadata),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => probe_missing(path, create_ok),
-        Err(error) => Err(Error::system("probe", "cannot read the metadata of the target", error).with("path", path)),
+        Err(error) => {
+            Err(Error::system("probe", "cannot read the metadata of the target", error).with("path", path))
+        }
     }
 }
 
@@ -75,7 +77,9 @@ fn facts(
 fn probe_existing(path: &str, metadata: &Metadata) -> Result<TargetFacts, Error> {
     let kind = metadata.file_type();
     if kind.is_dir() {
-        return Err(Error::usage("probe", "is a directory").with("path", path).remedy("give the path of a file in it"));
+        return Err(Error::usage("probe", "is a directory")
+            .with("path", path)
+            .remedy("give the path of a file in it"));
     }
     if kind.is_block_device() {
         return probe_block_device(path, DeviceNumber::from_packed(metadata.rdev()));

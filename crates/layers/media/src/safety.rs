@@ -94,8 +94,9 @@ fn same_file(path: &Path, others: &[PathBuf]) -> Option<PathBuf> {
 }
 
 fn check_character_device(path: &str, destroy_data: bool) -> Result<(), Error> {
-    let metadata = std::fs::metadata(path_of(path))
-        .map_err(|error| Error::system("safety", "cannot read the metadata of the target", error).with("path", path))?;
+    let metadata = std::fs::metadata(path_of(path)).map_err(|error| {
+        Error::system("safety", "cannot read the metadata of the target", error).with("path", path)
+    })?;
     let number = DeviceNumber::from_packed(metadata.rdev());
     match number {
         DeviceNumber { major: 1, minor } if HARMLESS_MINORS.contains(&minor) => Ok(()),

@@ -143,8 +143,8 @@ fn targets() {
             "media new --op write -s 1m -b 4k --zones zbd,size=256k,max-open=2 -t 4",
             "use --threads 2, or --share whole",
         ),
-        ("media data --op read --cores 65535", "processor 65535 is not there or not allowed"),
-        ("media empty --op write -s 1m --cores 65535", "processor 65535 is not there or not allowed"),
+        ("media data --op read --cores 65535", "CPU 65535 does not exist"),
+        ("media empty --op write -s 1m --cores 65535", "CPU 65535 does not exist"),
         ("media new --op write -s 1m --numa 1023", "no NUMA node 1023"),
     ]);
 }

@@ -72,9 +72,14 @@ fn a_file_is_preconditioned_and_measured_in_rounds() {
     assert!(record["preset"]["verdict"][0].as_str().unwrap().starts_with("3 of 4 data sheet values are met"));
     assert_eq!(scratch.names(), ["record.json"]);
     let text = scratch.run("report record.json").stdout;
-    for part in
-        ["drive data", "purge", "SNIA PTS", "not stated", "below (better)", "worse than the data sheet: rand_read"]
-    {
+    for part in [
+        "drive data",
+        "purge",
+        "SNIA PTS",
+        "not stated",
+        "below (better)",
+        "worse than the data sheet: rand_read",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -33,7 +33,10 @@ fn what_lies_outside_of_the_roots_is_refused_and_not_touched() {
     for target in ["closed/file", "open/../closed/file", "open/link/file", "open/dangling", "/etc/strata"] {
         refused(&write(&scratch, &service, target, ""), &[&service.address, "service: "]);
     }
-    refused(&write(&scratch, &service, "closed/file", ""), &["may only access paths below", "/open", "--root DIR"]);
+    refused(
+        &write(&scratch, &service, "closed/file", ""),
+        &["may only access paths below", "/open", "--root DIR"],
+    );
     let log = scratch.join("closed/log");
     fs::write(&log, "").unwrap();
     refused(
@@ -57,7 +60,10 @@ fn a_service_without_roots_touches_no_path_and_reaches_no_network() {
     assert!(service.first_line.contains("no paths (none is given by --root)"), "{}", service.first_line);
     refused(&write(&scratch, &service, "file", ""), &["may not access any paths", "--root DIR"]);
     let hosts = format!("--count 10 --hosts {}", service.address);
-    refused(&scratch.run(&format!("net --servers 127.0.0.1:9 {hosts}")), &["may not access the network", "--allow-network"]);
+    refused(
+        &scratch.run(&format!("net --servers 127.0.0.1:9 {hosts}")),
+        &["may not access the network", "--allow-network"],
+    );
     refused(&scratch.run(&format!("net {hosts}")), &["may not access the network", "--allow-network"]);
     let harmless = scratch.measured(&format!("media null: --op randread {hosts}"));
     assert_eq!(total(&harmless, 0, "operations"), 10);

@@ -124,7 +124,7 @@ fn the_first_to_be_done_ends_the_others() {
     assert!(window(&record, 0).1 < 30_000_000_000);
     assert!(total(&record, 0, "operations").as_u64().unwrap() > 0);
     assert_eq!(class(&record, 1, "write"), (256, 1 << 20));
-    assert_eq!(record["phases"][0]["notes"], json!(["ended when phase short was done"]));
+    assert_eq!(record["phases"][0]["notes"], json!(["ended because phase short ended"]));
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn what_never_began_has_no_figures() {
             (&arrivals["started_per_second"], &arrivals["unserved_operations"]),
             (&0.0.into(), &0.into())
         );
-        assert_eq!(record["phases"][phase]["notes"], json!(["ended when phase short was done"]));
+        assert_eq!(record["phases"][phase]["notes"], json!(["ended because phase short ended"]));
     }
 }
 

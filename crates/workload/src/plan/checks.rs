@@ -28,10 +28,7 @@ pub fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
                 && spec.control.rate_bytes_min.is_none(),
             "--rate-cycle requires --rate-min or --rate-bytes-min: add one of them",
         ),
-        (
-            spec.cores_policy.is_some() && spec.cores.is_none(),
-            "--cores-policy requires --cores: add it",
-        ),
+        (spec.cores_policy.is_some() && spec.cores.is_none(), "--cores-policy requires --cores: add it"),
     ];
     match wrong.into_iter().chain(wrong_pauses(spec)).find(|(is_wrong, _)| *is_wrong) {
         Some((_, message)) => refuse(message.to_owned()),

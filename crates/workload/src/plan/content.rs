@@ -108,9 +108,7 @@ pub fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
         None => Refill::Once,
     };
     if dedupe_percent == 0 && (spec.dedupe_set.is_some() || spec.dedupe_global) {
-        return refuse(
-            "--dedupe-set and --dedupe-global require --dedupe: add it".to_owned(),
-        );
+        return refuse("--dedupe-set and --dedupe-global require --dedupe: add it".to_owned());
     }
     let chunks = |set: ByteSize| set.0.div_ceil(CHUNK_SIZE_BYTES_DEFAULT.into());
     Ok(ContentPlan {

@@ -106,11 +106,7 @@ pub fn await_line(child: &mut Child) -> Result<String, Error> {
         // It may have ended by itself.
         let _ = child.kill();
         let _ = child.wait();
-        Error::new(
-            ErrorKind::Run,
-            "engine",
-            format!("the engine was not ready within {READY_WAIT:?}"),
-        )
+        Error::new(ErrorKind::Run, "engine", format!("the engine was not ready within {READY_WAIT:?}"))
     })
 }
 

@@ -262,7 +262,13 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         token_file,
         |text| path("token-file", text)
     ),
-    own_switch!("tls", "off on loopback, on elsewhere", Run, "Use TLS for the control channel on loopback too", tls),
+    own_switch!(
+        "tls",
+        "off on loopback, on elsewhere",
+        Run,
+        "Use TLS for the control channel on loopback too",
+        tls
+    ),
     own_switch!(
         "until-stdin-closes",
         "off",

@@ -95,8 +95,11 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let target = matches.get_one::<String>("targets").cloned().unwrap_or_default();
     named.targets = vec![target.clone()];
     if own.is_quick && own.rounds_max.is_some() {
-        return Err(Error::usage("drive", "--rounds-max has no effect with --quick, which does not wait for a steady state")
-            .remedy("leave out one of them"));
+        return Err(Error::usage(
+            "drive",
+            "--rounds-max has no effect with --quick, which does not wait for a steady state",
+        )
+        .remedy("leave out one of them"));
     }
     let sheet = own.sheet.as_deref().map(Sheet::read).transpose()?.unwrap_or_default();
     let (seed, keep) = (named.seed.unwrap_or_else(|| console.draw_seed()), named.keep);
@@ -303,16 +306,14 @@ fn conclude(bench: &mut dyn Bench, is_quick: bool) {
 fn verdict(answer: &PresetRecord, is_quick: bool) -> Vec<String> {
     let stated = answer.figures.iter().filter(|figure| figure.stated.is_some()).count();
     if stated == 0 {
-        return vec![
-            "no data sheet to compare with: give one with --spec".to_owned(),
-        ];
+        return vec!["no data sheet to compare with: give one with --spec".to_owned()];
     }
     let with = |finding| answer.figures.iter().filter(move |figure| figure.finding == Some(finding));
     let met = with(PresetFinding::Meets).count() + with(PresetFinding::Better).count();
     let but = if is_quick { ", without preconditioning" } else { "" };
     let mut lines = vec![format!("{met} of {stated} data sheet values are met (within 5 %){but}")];
     for (finding, word) in
-        [(PresetFinding::Worse, "worse than the data sheet"), (PresetFinding::CannotTell, "undecided")]
+        [(PresetFinding::Worse, "worse than the data sheet"), (PresetFinding::CannotTell, "cannot tell")]
     {
         let found: Vec<String> = with(finding).map(|figure| figure.ratio_words()).collect();
         if !found.is_empty() {

@@ -90,7 +90,7 @@ impl Sheet {
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
             let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
             let near = nearest(name, names.iter().copied());
-            let near = near.map_or_else(String::new, |near| format!("{near}? Valid keys: "));
+            let near = near.map_or_else(String::new, |near| format!("{near}; valid keys: "));
             return Err(ParseError::new("a data sheet value", name, format!("{near}{}", names.join(", "))));
         };
         if self.of(key.name).is_some() {

@@ -61,7 +61,10 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     };
     let mut notes = Vec::new();
     if !request.options.direct {
-        notes.push("libaio without direct I/O completes operations inside io_submit: it is not asynchronous".to_owned());
+        notes.push(
+            "libaio without direct I/O completes operations inside io_submit: it is not asynchronous"
+                .to_owned(),
+        );
     }
     Ok(Opened { driver: Box::new(driver), notes })
 }

@@ -59,8 +59,18 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     let mut read_flags = ReadWriteFlags::empty();
     for (wanted, flag, name, why) in [
         (options.hipri, ReadWriteFlags::HIPRI, "RWF_HIPRI", "the device has no poll queues"),
-        (options.nowait, ReadWriteFlags::NOWAIT, "RWF_NOWAIT", "its file system cannot return EAGAIN instead of waiting"),
-        (options.dontcache, DONTCACHE, "RWF_DONTCACHE", "it requires Linux 6.14 and a file system that supports it"),
+        (
+            options.nowait,
+            ReadWriteFlags::NOWAIT,
+            "RWF_NOWAIT",
+            "its file system cannot return EAGAIN instead of waiting",
+        ),
+        (
+            options.dontcache,
+            DONTCACHE,
+            "RWF_DONTCACHE",
+            "it requires Linux 6.14 and a file system that supports it",
+        ),
     ] {
         if wanted {
             for (target, plan) in targets.iter().zip(&request.targets) {

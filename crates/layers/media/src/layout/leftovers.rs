@@ -33,7 +33,8 @@ pub fn look(made: &MadeFile, run_id: &str) -> Result<Leftover, Error> {
             return Ok(Leftover::Gone);
         }
         Err(error) => {
-            return Err(Error::system("clean", "cannot read the metadata of the file", error).with("path", &made.path));
+            return Err(Error::system("clean", "cannot read the metadata of the file", error)
+                .with("path", &made.path));
         }
     };
     let is_marked = metadata.is_file() && mark_of(&path).as_deref() == Some(run_id.as_bytes());

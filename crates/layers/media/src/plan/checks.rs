@@ -19,31 +19,16 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
             own.sizes.is_some() && own.size.is_some(),
             "--size and --sizes exclude each other: give one of them",
         ),
-        (
-            own.sync_call.is_some() && !syncs,
-            "--sync-call requires --fsync or --end-fsync: add one of them",
-        ),
-        (
-            own.verify_run.is_some() && !spec.verify,
-            "--verify-run requires --verify: add it",
-        ),
-        (
-            own.verify_pattern.is_some() && !spec.verify,
-            "--verify-pattern requires --verify: add it",
-        ),
+        (own.sync_call.is_some() && !syncs, "--sync-call requires --fsync or --end-fsync: add one of them"),
+        (own.verify_run.is_some() && !spec.verify, "--verify-run requires --verify: add it"),
+        (own.verify_pattern.is_some() && !spec.verify, "--verify-pattern requires --verify: add it"),
         (
             own.verify_pattern.is_some() && own.verify_interval.is_some(),
             "--verify-interval is for headers, and --verify-pattern blocks have none: give one of them",
         ),
-        (
-            own.verify_backlog.is_some() && !spec.verify,
-            "--verify-backlog requires --verify: add it",
-        ),
+        (own.verify_backlog.is_some() && !spec.verify, "--verify-backlog requires --verify: add it"),
         (own.verify_dump.is_some() && !spec.verify, "--verify-dump requires --verify: add it"),
-        (
-            own.no_read_back && !spec.verify,
-            "--no-read-back requires --verify: add it",
-        ),
+        (own.no_read_back && !spec.verify, "--no-read-back requires --verify: add it"),
         (
             spec.control.ends_when_full
                 && (own.operations != [Operation::Write]
@@ -76,9 +61,11 @@ pub(super) fn check_engine(
         (own.fsync.is_some() || own.end_fsync, "sync"),
     ];
     match needed.iter().find(|(used, class)| *used && !engine.classes.contains(class)) {
-        Some((_, class)) => {
-            refuse(format!("engine {} has no {class}: it supports {}", engine.name, engine.classes.join(", ")))
-        }
+        Some((_, class)) => refuse(format!(
+            "engine {} has no {class}: it supports {}",
+            engine.name,
+            engine.classes.join(", ")
+        )),
         None => Ok(()),
     }
 }

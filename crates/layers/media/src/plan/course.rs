@@ -59,7 +59,10 @@ pub(super) fn course(
             *pattern == Pattern::Fitted && sizes.single().is_none(),
             "--pattern fitted covers a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
         ),
-        (plan.gap_bytes != 0 && plan.zones.is_some(), "--gap and --zones exclude each other: give one of them"),
+        (
+            plan.gap_bytes != 0 && plan.zones.is_some(),
+            "--gap and --zones exclude each other: give one of them",
+        ),
         (
             plan.run.operations > 1 && own.random_percent.is_some(),
             "--run and --random-percent exclude each other: give one of them",

@@ -263,7 +263,10 @@ fn memory(spec: &Spec, engine: &EngineFacts) -> Result<gpu::MemoryPlan, PlanErro
     let cufile = memory.gpu().and_then(|plan| cufile_engine(plan.path));
     if let Some(cufile) = cufile.filter(|_| !needs_gpu) {
         let path = memory.gpu().map_or("", |plan| plan.path.name());
-        return refuse(format!("engine {} does not support --gpu-path {path}: use --engine {cufile}", engine.name));
+        return refuse(format!(
+            "engine {} does not support --gpu-path {path}: use --engine {cufile}",
+            engine.name
+        ));
     }
     if own.huge_pages && cufile.is_some() {
         return refuse("--huge-pages is for host buffers, and cufile has none: leave it out".to_owned());
@@ -424,9 +427,7 @@ fn verify_interval(
         .as_ref()
         .is_some_and(|pattern| pattern.bytes.iter().all(|byte| *byte == 0) && pattern.offsets_at.is_empty())
     {
-        return refuse(
-            "--verify-pattern of zeros cannot detect lost blocks: use another pattern".to_owned(),
-        );
+        return refuse("--verify-pattern of zeros cannot detect lost blocks: use another pattern".to_owned());
     }
     if spec.share == Some(Share::Whole) && load.workers() > 1 && mix.write_percent > 0 {
         return refuse("--verify needs one writer per block: leave out --share whole".to_owned());

@@ -346,22 +346,13 @@ fn loads_that_contradict_themselves_are_refused() {
         "op=read think-time=1ms no-catch-up",
         "--no-catch-up requires --rate and --think-time: give both",
     );
-    refused(
-        "op=read think-after=1s",
-        "--think-after and --think-spin require --think-time: add it",
-    );
+    refused("op=read think-after=1s", "--think-after and --think-spin require --think-time: add it");
     refused(
         "op=read think-time=1ms think-spin=2ms",
         "--think-spin cannot be longer than --think-time: use a shorter --think-spin",
     );
-    refused(
-        "op=read think-blocks=4",
-        "--think-blocks requires --think-time: add it",
-    );
-    refused(
-        "op=write sync-call=fsync",
-        "--sync-call requires --fsync or --end-fsync: add one of them",
-    );
+    refused("op=read think-blocks=4", "--think-blocks requires --think-time: add it");
+    refused("op=write sync-call=fsync", "--sync-call requires --fsync or --end-fsync: add one of them");
     refused("op=read cores-policy=shared", "--cores-policy requires --cores: add it");
     refused("op=read saturate rate=1k", "--saturate sets the load itself: leave out --rate and --ladder");
     refused(
@@ -432,10 +423,7 @@ fn content_is_filled_as_it_needs_to_be() {
     );
     let set = plan("op=write dedupe=30 dedupe-set=50m dedupe-global seed=7").content;
     assert_eq!((set.dedupe_set_chunks, set.dedupe_set_seed), (Some(12_800), Some(7)));
-    refused(
-        "op=write dedupe-set=1m",
-        "--dedupe-set and --dedupe-global require --dedupe: add it",
-    );
+    refused("op=write dedupe-set=1m", "--dedupe-set and --dedupe-global require --dedupe: add it");
     refused("op=write dedupe=50 refill=once", "--compress and --dedupe require --refill full");
 }
 
@@ -446,10 +434,7 @@ fn verified_blocks_are_whole() {
     assert_eq!(plan("op=write verify verify-interval=64k").verify_interval_bytes, Some(64 << 10));
     refused("op=write verify-interval=4k", "--verify-interval requires --verify: add it");
     refused("op=read verify-run=7", "--verify-run requires --verify: add it");
-    refused(
-        "op=write no-read-back",
-        "--no-read-back requires --verify: add it",
-    );
+    refused("op=write no-read-back", "--no-read-back requires --verify: add it");
     assert_eq!(plan("op=read verify verify-run=7").verify_run, Some(7));
     let own = "--verify generates its own data: leave out --content, --compress, --dedupe and --refill";
     for words in ["content=zero", "compress=10", "dedupe=10", "refill=full"] {

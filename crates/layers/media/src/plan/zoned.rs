@@ -65,9 +65,7 @@ pub(super) fn zoned(
     check_workers(phase, &zones)?;
     let frequency = choice.reset_frequency.filter(|frequency| *frequency > 0.0);
     if choice.reset_threshold.is_some() && choice.reset_frequency.is_none() {
-        return refuse(
-            "--zones zbd,reset-threshold requires reset-frequency: give both".to_owned(),
-        );
+        return refuse("--zones zbd,reset-threshold requires reset-frequency: give both".to_owned());
     }
     Ok(Some(ZonedPlan {
         zone_depth: zone_depth(phase, choice, facts)?,
@@ -121,10 +119,7 @@ fn check_together(phase: &Phase<'_>) -> Result<(), PlanError> {
             spec.verify,
             "--verify expects a block where it was written, but --zones zbd rewrites a full zone from its start: leave out one of them",
         ),
-        (
-            spec.replay.is_some(),
-            "a log and --zones zbd both set positions: leave out one of them",
-        ),
+        (spec.replay.is_some(), "a log and --zones zbd both set positions: leave out one of them"),
         (
             own.serialize_overlap,
             "--serialize-overlap has no effect with --zones zbd, which writes each byte of a zone once: leave it out",
@@ -170,7 +165,10 @@ fn zones_of(
         ));
     }
     if phase.mix.discard_percent > 0 && zone > u64::from(u32::MAX) {
-        return refuse(format!("zones of {} are too large to discard: they must be smaller than 4GiB", Amount(zone)));
+        return refuse(format!(
+            "zones of {} are too large to discard: they must be smaller than 4GiB",
+            Amount(zone)
+        ));
     }
     Ok(ZonedTarget {
         model: facts.zoned.map_or(ZoneModel::Emulated, |zones| zones.model),
@@ -238,7 +236,11 @@ fn fit(
     if choice.rounds {
         let (begin, end) = (target.offset_bytes.next_multiple_of(zone), end / zone * zone);
         if begin >= end {
-            return refuse(format!("the range of {} contains no whole zone of {}", target.path, Amount(zone)));
+            return refuse(format!(
+                "the range of {} contains no whole zone of {}",
+                target.path,
+                Amount(zone)
+            ));
         }
         (target.offset_bytes, target.size_bytes) = (begin, end - begin);
         return Ok(());

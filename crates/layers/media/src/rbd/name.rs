@@ -65,9 +65,7 @@ impl FromStr for ImageName {
                 Some(("id", value)) if !value.is_empty() => (&mut name.user, value),
                 Some(("conf", value)) if !value.is_empty() => (&mut name.conf, value),
                 _ => {
-                    return Err(
-                        bad("unknown word after the image name").with("word", word.escape_debug())
-                    );
+                    return Err(bad("unknown word after the image name").with("word", word.escape_debug()));
                 }
             };
             if place.0.replace(place.1.to_owned()).is_some() {

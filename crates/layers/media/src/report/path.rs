@@ -62,7 +62,10 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
     }
     if let Some(layer) = cached_loop(evidence) {
         let file = layer.backing_file.as_ref().map_or_else(String::new, |file| file.display().to_string());
-        return Some(format!("{} accesses {file} through the page cache, which ignores --direct", layer.name));
+        return Some(format!(
+            "{} accesses {file} through the page cache, which ignores --direct",
+            layer.name
+        ));
     }
     // What was discarded, compressed or never written is not asked of the device.
     let shrinks = targets(evidence).any(|target| place_of(evidence, target).is_some_and(place::shrinks));
@@ -85,7 +88,9 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
     }
     if let Some(share) = reached(written, least_written_bytes(evidence)) {
         let share = at_most(evidence, share);
-        return Some(format!("{share} of the bytes written with --direct reached the devices during the phase"));
+        return Some(format!(
+            "{share} of the bytes written with --direct reached the devices during the phase"
+        ));
     }
     served_from_memory(evidence, read, written)
 }
@@ -131,9 +136,8 @@ pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
     let ahead = layers_of(evidence).iter().filter_map(|layer| layer.read_ahead_bytes).max().unwrap_or(0);
     let allowed = (2 * ahead * u64::from(plan.load.threads)).max(AHEAD_BYTES_MIN);
     let times = fetched as f64 / read.max(1) as f64;
-    (read > 0 && times > AMPLIFICATION_MAX && fetched - read > allowed).then(|| {
-        format!("the kernel read {times:.1} times the requested bytes from the device (read-ahead)")
-    })
+    (read > 0 && times > AMPLIFICATION_MAX && fetched - read > allowed)
+        .then(|| format!("the kernel read {times:.1} times the requested bytes from the device (read-ahead)"))
 }
 
 pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {

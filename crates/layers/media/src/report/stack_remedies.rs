@@ -22,7 +22,9 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
         if drives(case).any(|drive| {
             drive.rotational != Some(true) && !matches!(drive.scheduler.as_deref(), Some("none") | None)
         }) {
-            found.push(Remedy::told("use the I/O scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)"));
+            found.push(Remedy::told(
+                "use the I/O scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)",
+            ));
         }
         return found;
     }

@@ -44,14 +44,18 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     // Of what is stored compressed the device gives less.
     let is_encoded = evidence.observations.range.encoded_fraction.is_some_and(|share| share > 0.0);
     (read > 0 && share < DEVICE_READ_SHARE_MIN && !is_encoded).then(|| {
-        format!("the device delivered {} of the bytes read: the rest came from memory", at_most(evidence, share))
+        format!(
+            "the device delivered {} of the bytes read: the rest came from memory",
+            at_most(evidence, share)
+        )
     })
 }
 
 pub(super) fn unwritten_range(evidence: &Evidence<'_>) -> Option<String> {
     let unwritten = evidence.observations.unwritten_fraction?;
-    (evidence.plan.of::<MediaPlan>()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
-        .then(|| format!("{} of the range was never written: reads there do not access the medium", percent(unwritten)))
+    (evidence.plan.of::<MediaPlan>()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX).then(|| {
+        format!("{} of the range was never written: reads there do not access the medium", percent(unwritten))
+    })
 }
 
 pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {

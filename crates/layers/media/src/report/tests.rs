@@ -179,7 +179,9 @@ fn buffered_writes() {
         phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
     };
     assert!(
-        detail("buffered_writes", &shape, reached).unwrap().ends_with("are not made durable: only 25.0% reached the device")
+        detail("buffered_writes", &shape, reached)
+            .unwrap()
+            .ends_with("are not made durable: only 25.0% reached the device")
     );
     assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("are not made durable"));
     assert_eq!(detail("buffered_writes", &WRITES, |_| ()), None);
@@ -218,7 +220,11 @@ fn compressible_content() {
     };
     assert!(detail("compressible_content", &WRITES, zeros).unwrap().starts_with("only zeros"));
     let shaped = |record: &mut Record| plan(record).content.compress_percent = 40;
-    assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of the data is compressible"));
+    assert!(
+        detail("compressible_content", &WRITES, shaped)
+            .unwrap()
+            .starts_with("40% of the data is compressible")
+    );
     let once = |record: &mut Record| plan(record).content.refill = Refill::Once;
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
     let stamp = |record: &mut Record| plan(record).content.refill = Refill::Stamp;

@@ -89,8 +89,7 @@ impl Schedulers {
         }
         if chosen != name {
             fs::write(&file, name).map_err(|error| {
-                Error::system("scheduler", "cannot set the I/O scheduler", error)
-                    .with("file", file.display())
+                Error::system("scheduler", "cannot set the I/O scheduler", error).with("file", file.display())
             })?;
             self.before.push((file, chosen));
         }

@@ -333,7 +333,7 @@ mod tests {
         }
         let options = EngineOptions { sqpoll: true, sqpoll_core: Some(999), ..EngineOptions::default() };
         let error = setup_error(8, &options, io::Error::from_raw_os_error(libc::EINVAL)).to_string();
-        assert!(error.contains("processor 999"), "{error}");
+        assert!(error.contains("CPU 999"), "{error}");
     }
 
     #[test]

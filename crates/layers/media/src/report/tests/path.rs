@@ -218,7 +218,9 @@ fn volatile_cache() {
             })(record);
         }
     };
-    assert!(told(&claimed("sda", "sata", Some("write back"))).unwrap().contains("the kernel never flushes sda"));
+    assert!(
+        told(&claimed("sda", "sata", Some("write back"))).unwrap().contains("the kernel never flushes sda")
+    );
     assert_eq!(told(&claimed("sda", "sata", Some("write through"))), None);
     assert_eq!(told(&claimed("nvme0n1", "pcie", None)), None);
     assert!(told(&claimed("vda", "virtio", None)).unwrap().starts_with("the hypervisor accepts no flushes"));
