@@ -146,8 +146,8 @@ mod tests {
     fn refusals_are_in_fios_options() {
         let cases = [
             (
-                "engine psync runs one operation at a time, so --depth 4 cannot be: use --threads 4, or --engine io_uring or libaio",
-                "engine psync runs one operation at a time, so iodepth=4 cannot be: use numjobs=4, or ioengine=io_uring or libaio",
+                "engine psync runs one operation at a time and does not support --depth 4: use --threads 4, or --engine io_uring or libaio",
+                "engine psync runs one operation at a time and does not support iodepth=4: use numjobs=4, or ioengine=io_uring or libaio",
             ),
             (
                 "--verify needs blocks and positions of whole 512-byte sectors: use multiples of 512 for --block-size and --align",
@@ -161,7 +161,7 @@ mod tests {
                 "--pattern zipf:1 does not go with --op discard: use x",
                 "random_distribution zipf:1 does not go with rw=trim: use x",
             ),
-            ("engine libaio has no discard: it does read", "engine libaio has no trim: it does read"),
+            ("engine libaio has no discard: it supports read", "engine libaio has no trim: it supports read"),
             ("strata as --destroy-data fio ...", "strata as --destroy-data fio ..."),
         ];
         for (ours, theirs) in cases {
@@ -179,7 +179,11 @@ mod tests {
                 shared,
                 "4 threads cannot share 2 blocks: use fewer cores (-c), or a larger drive or file",
             ),
-            ("elbencho", "so --depth 4 cannot be: use --threads 4", "so --iodepth 4 cannot be: use -t 4"),
+            (
+                "elbencho",
+                "does not support --depth 4: use --threads 4",
+                "does not support --iodepth 4: use -t 4",
+            ),
             ("spdk_nvme_perf", "--op read and --time 4", "-w read and -t 4"),
             (
                 "vos_perf",

@@ -60,7 +60,7 @@ impl ClientLibrary {
     /// A function that it lacks.
     #[must_use]
     pub fn lacks(&self, cause: &LoadError) -> Error {
-        let message = format!("{} is of another version than this driver knows", self.name);
+        let message = format!("this driver does not support the installed version of {}", self.name);
         Error::new(ErrorKind::Unsupported, self.layer, message).with("cause", cause)
     }
 }

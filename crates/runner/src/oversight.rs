@@ -117,7 +117,7 @@ impl Oversight {
                 if let Some((moved, asked)) = too_low {
                     let seconds = bins.length_ns as f64 / 1e9;
                     return Verdict::Fails(format!(
-                        "the rate fell below its minimum: {moved} over {seconds} s, and {asked} is the least that was asked for"
+                        "the rate fell below its minimum: {moved} over {seconds} s (required: at least {asked})"
                     ));
                 }
             }
@@ -214,13 +214,13 @@ mod tests {
         let (verdicts, ending) = fed(&control, &[100, 150, 90]);
         assert_eq!(verdicts[..2], [Verdict::GoesOn, Verdict::GoesOn]);
         let Verdict::Fails(message) = &verdicts[2] else { panic!("{verdicts:?}") };
-        assert!(message.contains("90 operations/s over 1 s, and 100/s"), "{message}");
+        assert!(message.contains("90 operations/s over 1 s (required: at least 100/s)"), "{message}");
         assert_eq!(ending, None);
         let control = Control { rate_bytes_min: Some(1 << 20), ..Control::default() };
         let (verdicts, _) = fed(&control, &[90]);
         let Verdict::Fails(message) = &verdicts[0] else { panic!("{verdicts:?}") };
         assert!(
-            !message.contains("operations") && message.contains("B/s over 1 s, and 1.05MB/s"),
+            !message.contains("operations") && message.contains("B/s over 1 s (required: at least 1.05MB/s)"),
             "{message}"
         );
     }

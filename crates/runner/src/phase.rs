@@ -244,7 +244,7 @@ impl Phase {
             .or_else(|| interrupted.then(|| "interrupted".to_owned()))
             .or_else(|| stopped_by().map(|name| format!("stopped: phase {name} failed")));
         let ended_by = stage.ended_by().filter(|_| failure.is_none() && was(Cut::Ended));
-        notes.extend(ended_by.map(|name| format!("ended when phase {name} was done")));
+        notes.extend(ended_by.map(|name| format!("ended because phase {name} ended")));
         notes.extend(findings(&ends));
         let lost_ns = losses.iter().map(|lost| lost.finished_ns).max().unwrap_or(0);
         let elapsed_ns = elapsed_ns(phase_state, &ends, failure.is_none()).max(lost_ns);
@@ -330,11 +330,9 @@ fn findings(ends: &[End]) -> Vec<String> {
 fn lost(worker: usize, waited_ns: u64, is_hang: bool) -> String {
     let seconds = waited_ns / 1_000_000_000;
     if is_hang {
-        return format!(
-            "worker {worker} did not come back: nothing completed for {seconds} s, an operation hangs"
-        );
+        return format!("worker {worker} is stuck: nothing completed for {seconds} s, an operation hangs");
     }
-    format!("worker {worker} did not come back within {seconds} s of the end: an operation hangs")
+    format!("worker {worker} did not end within {seconds} s after the phase: an operation hangs")
 }
 
 /// The first failure of a worker.

@@ -46,7 +46,7 @@ impl Placement {
                 host::topology::cores_of_node(*node).filter(|cores| !cores.is_empty()).ok_or_else(|| {
                     let nodes: Vec<_> =
                         host::topology::numa_nodes().iter().map(|node| node.node.to_string()).collect();
-                    Error::usage("pin", format!("there is no NUMA node {node} with processors"))
+                    Error::usage("pin", format!("there is no NUMA node {node} with CPUs"))
                         .remedy(format!("this machine has {}", nodes.join(", ")))
                 })?;
             places.push(Self { cores });
@@ -64,11 +64,8 @@ impl Placement {
         match missing {
             Some(core) if !allowed.is_empty() => {
                 let list: Vec<_> = allowed.iter().map(u32::to_string).collect();
-                Err(Error::usage(
-                    "pin",
-                    format!("processor {core} is not there or not allowed to this process"),
-                )
-                .remedy(format!("use some of {}", list.join(","))))
+                Err(Error::usage("pin", format!("CPU {core} does not exist, or this process may not use it"))
+                    .remedy(format!("use CPUs from {}", list.join(","))))
             }
             _ => Ok(()),
         }

@@ -97,22 +97,22 @@ fn prioritise(control: &Control) -> Result<(), Error> {
         host::priority::add_niceness(more).map_err(|error| {
             Error::system("nice", "cannot change the niceness of a worker", error)
                 .with("nice", more)
-                .remedy("a lower niceness needs CAP_SYS_NICE: run as root, or leave --nice out")
+                .remedy("a lower niceness requires CAP_SYS_NICE: run as root, or leave out --nice")
         })?;
     }
     if let Some(memory) = &control.memory {
         host::topology::set_memory_policy(memory.mode as i32, &memory.nodes).map_err(|error| {
-            Error::system("memory", "cannot choose where the memory of a worker comes from", error)
+            Error::system("memory", "cannot set the memory policy of a worker", error)
                 .with("policy", format!("{memory:?}"))
-                .remedy("nodes without memory, or outside the cpuset of this process, cannot be chosen")
+                .remedy("use nodes that have memory and are in the cpuset of this process")
         })?;
     }
     if let Some(priority) = control.priority {
         host::priority::set_io_priority(priority.value()).map_err(|error| {
-            Error::system("priority", "cannot give a worker's I/O its priority", error)
+            Error::system("priority", "cannot set the I/O priority of a worker", error)
                 .with("priority", format!("{priority:?}"))
                 .remedy(
-                    "the realtime class needs CAP_SYS_ADMIN or CAP_SYS_NICE: run as root, or use best-effort",
+                    "the realtime class requires CAP_SYS_ADMIN or CAP_SYS_NICE: run as root, or use best-effort",
                 )
         })?;
     }

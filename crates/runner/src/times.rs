@@ -173,7 +173,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     #[cold]
     pub(crate) fn idle(&mut self) -> Result<(), Error> {
         if self.shared.is_left() {
-            return Err(Error::new(ErrorKind::Run, "reap", "operations did not come back"));
+            return Err(Error::new(ErrorKind::Run, "reap", "operations did not complete"));
         }
         let now = self.clock.now_ns();
         if self.is_open() {

@@ -160,8 +160,8 @@ where
 fn check_pauses(load: &LoadPlan) -> Result<(), Error> {
     match load.think {
         Some(think) if think.blocks == 0 => {
-            Err(Error::usage("think", "a pause after every 0 operations would never end")
-                .remedy("pause after every 1 or more"))
+            Err(Error::usage("think", "a pause after every 0 operations is not possible")
+                .remedy("use 1 or more operations"))
         }
         _ => Ok(()),
     }
@@ -207,8 +207,11 @@ fn await_ready<C>(
             Err(RecvTimeoutError::Timeout)
                 if stage.phase_states.iter().any(|phase_state| phase_state.shared.is_interrupted()) =>
             {
-                let workers =
-                    if left == 1 { "1 worker opens its driver" } else { "workers open their drivers" };
+                let workers = if left == 1 {
+                    "1 worker was opening its driver"
+                } else {
+                    "workers were opening their drivers"
+                };
                 let message = format!("interrupted while {workers}");
                 return refusal.or_else(|| Some(Error::new(ErrorKind::Run, "open", message)));
             }

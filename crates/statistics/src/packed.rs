@@ -112,7 +112,7 @@ fn unpack_series(series: &mut Series, bytes: &mut &[u8]) -> Result<(), InvalidPa
     }
     let count = read(bytes)?;
     if count > series.capacity as u64 {
-        return Err(InvalidPacked(format!("{count} intervals in a series of {} at most", series.capacity)));
+        return Err(InvalidPacked(format!("{count} intervals in a series of at most {}", series.capacity)));
     }
     for _ in 0..count {
         let (start_ns, end_ns, in_flight, classes) = (read(bytes)?, read(bytes)?, read(bytes)?, read(bytes)?);
@@ -141,7 +141,7 @@ fn read_class(bytes: &mut &[u8]) -> Result<ClassPoint, InvalidPacked> {
 }
 
 fn read(bytes: &mut &[u8]) -> Result<u64, InvalidPacked> {
-    read_varint(bytes).ok_or_else(|| InvalidPacked("they end too early".to_owned()))
+    read_varint(bytes).ok_or_else(|| InvalidPacked("they are truncated".to_owned()))
 }
 
 fn read_histogram(bytes: &mut &[u8]) -> Result<SparseHistogram, InvalidPacked> {

@@ -230,7 +230,7 @@ fn job_files_mix_it_with_others_and_options_are_refused_by_name() {
         phases.map(|phase| (phase["plan"]["layer"].as_str().unwrap(), &phase["stage"])).collect();
     assert_eq!(found, [("nop", &0.into()), ("media", &0.into())]);
     let refused = refusal(here, "media null: --op nop --spins 3");
-    assert!(refused.contains("use it for the nop layer alone"), "{refused}");
+    assert!(refused.contains("use it only for the nop layer"), "{refused}");
     assert!(refusal(here, "nop --op read").contains("use nothing: there is one operation"));
     assert!(refusal(here, "nop --spins 5000").contains("--spins: "));
     let plain =

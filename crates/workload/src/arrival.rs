@@ -103,7 +103,7 @@ impl Arrivals {
         }
         let gap_mean_ns = f64::from(workers) * SECOND_NS / rate.per_second();
         if gap_mean_ns >= GAP_NS_MAX {
-            return Err(ParseError::new("a rate", rate, "one arrival or more in 292 years"));
+            return Err(ParseError::new("a rate", rate, "at least one arrival in 292 years"));
         }
         Ok(Self(match spacing {
             Spacing::Constant => {

@@ -368,7 +368,7 @@ pub fn parse_steady(text: &str) -> Result<SteadyEnd, ParseError> {
         ParseError::new(
             "a steady state",
             text,
-            "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]] with iops, bw, lat, iops_slope, bw_slope or lat_slope, such as iops:10%:30s",
+            "METRIC:LIMIT:TIME[:RAMP[:INTERVAL]] with iops, bw, lat, iops_slope, bw_slope or lat_slope, such as iops:10%:30s",
         )
     };
     let parts: Vec<&str> = text.split(':').collect();
@@ -387,7 +387,7 @@ pub fn parse_steady(text: &str) -> Result<SteadyEnd, ParseError> {
         return Err(ParseError::new(
             "a steady state",
             text,
-            "a time of two intervals or more, and intervals of 10ms or more",
+            "a time of at least two intervals, and intervals of at least 10ms",
         ));
     }
     let (span_ns, ramp_ns, interval_ns) = (judged.ns(), ramp.ns(), interval.ns());

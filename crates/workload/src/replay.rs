@@ -130,7 +130,7 @@ pub fn parse_log(log: &str, text: &str) -> Result<Replay, ParseError> {
         Some("fio version 3 iolog") => true,
         first => {
             let found = first.unwrap_or("").chars().take(40).collect::<String>();
-            let accepted = "a log that begins with fio version 2 iolog or fio version 3 iolog; binary traces of blktrace are not read";
+            let accepted = "a log that begins with fio version 2 iolog or fio version 3 iolog; binary blktrace files are not supported";
             return Err(ParseError::new("the first line of a log", found, accepted));
         }
     };
@@ -183,7 +183,7 @@ impl Reader {
             _ => return Err(ACCEPTED),
         };
         let target = self.files.iter().position(|known| known == file);
-        let target = target.ok_or("a file that an add line before it names")?;
+        let target = target.ok_or("a file that an earlier add line names")?;
         let target = u16::try_from(target).map_err(|_| "at most 65535 files")?;
         let (offset_bytes, length) = match class {
             ReplayClass::Sync => (0, 0),

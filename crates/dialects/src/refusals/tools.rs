@@ -25,7 +25,7 @@ const ELBENCHO_PHRASES: Phrases = &[
     ("leave out --share whole", "leave out --rand and --rwmixthr"),
     ("lay the file out with data first (--layout fill), or write it twice", "write it twice (-i 2)"),
     (
-        "--cache drop and one pass over the range; if you mean memory, --cache warm",
+        "--cache drop and one pass over the range; to measure memory, use --cache warm",
         "--dropcache and one pass over the range",
     ),
     ("--cache drop", "--dropcache"),
@@ -81,7 +81,7 @@ const SPDK_PHRASES: Phrases = &[
     ("lay the file out with data first (--layout fill), or write it twice", "write it twice (-w write)"),
     ("read with --direct, or lower the read-ahead", "lower the read-ahead"),
     (
-        "--direct, or --cache drop and one pass over the range; if you mean memory, --cache warm",
+        "--direct, or --cache drop and one pass over the range; to measure memory, use --cache warm",
         "a drive (-r): spdk_nvme_perf itself has no page cache",
     ),
     (

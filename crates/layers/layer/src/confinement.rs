@@ -81,7 +81,7 @@ impl Confinement {
         if threads != 1 {
             return Err(Error::usage(
                 "confine",
-                format!("{threads} threads run already: they would stay free"),
+                format!("{threads} threads already run and would not be confined"),
             )
             .remedy("start the service with --confine off"));
         }
@@ -107,7 +107,7 @@ impl Confinement {
     /// Where paths lie, for the context of an error.
     fn place(&self) -> String {
         let place = if self.roots.is_empty() { "no paths" } else { self.roots.as_str() };
-        format!("{place}: links that lead elsewhere are not followed")
+        format!("{place}; links to other places are not followed")
     }
 
     /// Adds to an error of permissions where it may come from: the kernel does not say whether a path lies outside or its mode is at fault.
@@ -129,7 +129,7 @@ impl Confinement {
         } else if is_noted {
             outcome
                 .notes
-                .push(format!("operations were refused (permission denied): this service is {words}"));
+                .push(format!("operations were rejected (permission denied): this service is {words}"));
         }
     }
 }
@@ -144,7 +144,7 @@ fn is_refusal(errno: i32) -> bool {
 }
 
 fn refused(error: RulesetError) -> Error {
-    Error::system("confine", "the kernel does not confine this process", io::Error::other(error))
+    Error::system("confine", "the kernel cannot confine this process", io::Error::other(error))
         .remedy("start the service with --confine off")
 }
 

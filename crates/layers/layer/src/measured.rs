@@ -126,7 +126,8 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// When that run has left no list, or is under way, and when it cannot be written.
     fn take_over(&self, run: u64) -> Result<(), Error> {
-        Err(Error::usage("manifest", "there are no lists of other runs").with("run", format!("{run:016x}")))
+        Err(Error::usage("manifest", "lists of other runs are not available")
+            .with("run", format!("{run:016x}")))
     }
 }
 
@@ -264,7 +265,7 @@ pub trait Measured: Sync {
     /// Bad usage: a target that has none, a library that is missing, hosts that are no ranks; with what would be accepted.
     fn storage_hdf5(&self, spec: &Spec, _hosts: u32) -> Result<String, Error> {
         let target = spec.targets.first().map_or("", String::as_str);
-        Err(Error::usage("plan", "HDF5 files are made in directories alone")
+        Err(Error::usage("plan", "HDF5 files can only be created in directories")
             .with("target", target)
             .remedy("use a directory, or --format raw"))
     }
@@ -279,7 +280,7 @@ pub trait Measured: Sync {
         _needs: &StorageNeeds,
         _context: &RunContext,
     ) -> Result<Arc<dyn Storage>, Error> {
-        Err(Error::usage("plan", "the layer serves no targets to applications")
+        Err(Error::usage("plan", "the layer provides no targets for applications")
             .with("layer", self.definition().name))
     }
 
@@ -345,7 +346,7 @@ pub trait Measured: Sync {
     fn accept(&self, plan: &PhasePlan, _limits: &AcceptLimits) -> Result<u64, Error> {
         Err(Error::usage(
             "plan",
-            format!("this process drives no load of layer {:?} for others", plan.layer()),
+            format!("this process does not generate loads of layer {:?} for other processes", plan.layer()),
         ))
     }
 }
@@ -423,7 +424,7 @@ pub trait LayerRun {
     /// Why a phase cannot be of other hosts than others of the run ([`workload::plan::HostPlace::run_hosts`]), among `all` plans of the layer in it, some
     /// of which may be of fewer hosts; none where it can. Asked where phases of the run differ in that.
     fn keeps_hosts(&self, plan: &PhasePlan, _all: &[&PhasePlan]) -> Option<String> {
-        Some(format!("all hosts carry out the phases of the layer {}", plan.layer()))
+        Some(format!("phases of the layer {} always use all hosts", plan.layer()))
     }
 
     /// Gets phases that run at the same time ready. `done` are the plans of phases of the run that did all that was asked of them.

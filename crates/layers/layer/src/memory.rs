@@ -397,7 +397,7 @@ macro_rules! staged_memory_options {
                 "host|pinned|gpu[:N,...]",
                 "host",
                 Engine,
-                "Memory of the buffers: of the process, the same registered with the driver of the GPU, or of GPUs, to which workers are dealt out; data are copied within the latency",
+                "Memory of the buffers: process memory, process memory registered with the GPU driver, or GPU memory (workers are distributed over the GPUs); copies count in the latency",
                 |spec, text| {
                     spec.own.get_mut::<$spec>().memory.memory = Some(text.parse()?);
                     Ok(())
@@ -409,7 +409,7 @@ macro_rules! staged_memory_options {
                 "pinned|pageable",
                 "pinned",
                 Engine,
-                "Memory of the host that copies of --memory gpu go through: registered with the driver of the GPU, or not",
+                "Host memory that --memory gpu copies pass through: registered with the GPU driver, or not",
                 |spec, text| {
                     let way = ::workload::spec::choice("gpu-staging", text, &::gpu::Staging::NAMED)?;
                     spec.own.get_mut::<$spec>().memory.gpu_staging = Some(way);
@@ -422,7 +422,7 @@ macro_rules! staged_memory_options {
                 "worker|host",
                 "worker",
                 Engine,
-                "Whom the devices of --memory gpu are dealt out to: to each worker the next one, or to each host of a run on several",
+                "How --memory gpu assigns devices: the next one to each worker, or one to each host of a multi-host run",
                 |spec, text| {
                     let to = ::workload::spec::choice("gpu-per", text, &::gpu::GpuPer::NAMED)?;
                     spec.own.get_mut::<$spec>().memory.gpu_per = Some(to);

@@ -46,10 +46,9 @@ pub fn settle_store_of_process(spec: &mut Spec, directory: &Path) -> Result<(), 
         None => !is_on_network(directory),
     };
     if !is_own {
-        let message =
-            "one process alone can have the store in a directory open, and several hosts would open it";
+        let message = "only one process can open a store in a directory, but several hosts would open it";
         return Err(Error::usage("plan", message).with("directory", directory.display()).remedy(
-            "serve it (strata engine --pool POOL --dir DIR) and give engine://HOST:PORT/POOL, or give each host a machine and a directory of its own (--host-targets own)",
+            "serve it (strata engine --pool POOL --dir DIR) and use engine://HOST:PORT/POOL, or run each host on another machine with its own directory (--host-targets own)",
         ));
     }
     spec.host_targets = Some(HostTargets::Own);

@@ -42,11 +42,10 @@ fn find(
 ) -> Result<Option<Secret>, Error> {
     match (path, file, token) {
         (Some(path), _, _) => read(path).map(Some),
-        (None, Some(_), Some(_)) => Err(Error::usage(
-            "token",
-            format!("{TOKEN_FILE_VARIABLE} and {TOKEN_VARIABLE} both say the shared token"),
-        )
-        .remedy("unset one of them")),
+        (None, Some(_), Some(_)) => {
+            Err(Error::usage("token", format!("{TOKEN_FILE_VARIABLE} and {TOKEN_VARIABLE} are both set"))
+                .remedy("unset one of them"))
+        }
         (None, Some(file), None) => read(Path::new(&file)).map(Some),
         (None, None, Some(token)) => of_bytes(token.as_bytes(), TOKEN_VARIABLE).map(Some),
         (None, None, None) => Ok(None),
@@ -62,9 +61,12 @@ fn read(path: &Path) -> Result<Secret, Error> {
 fn of_bytes(bytes: &[u8], source: &str) -> Result<Secret, Error> {
     let length = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     Secret::new(&bytes[..length]).ok_or_else(|| {
-        Error::usage("token", format!("the shared token has {length} bytes")).with("source", source).remedy(
-            format!("use at least {} random bytes: head -c 32 /dev/urandom | base64", Secret::BYTES_MIN),
-        )
+        Error::usage("token", format!("the shared token has only {length} bytes"))
+            .with("source", source)
+            .remedy(format!(
+                "use at least {} random bytes: head -c 32 /dev/urandom | base64",
+                Secret::BYTES_MIN
+            ))
     })
 }
 
@@ -96,10 +98,10 @@ pub fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
         let message = format!("the file with the {what} belongs to user {}", facts.uid());
         return Err(Error::new(ErrorKind::Unsafe, "token", message)
             .with("path", path.display())
-            .remedy("give one that belongs to this user or to root"));
+            .remedy("use a file owned by this user or by root"));
     }
     if facts.is_file() && facts.mode() & 0o077 != 0 {
-        let message = format!("others than its owner may use the file with the {what}");
+        let message = format!("users other than its owner can access the file with the {what}");
         return Err(Error::new(ErrorKind::Unsafe, "token", message)
             .with("path", path.display())
             .with("mode", format!("{:04o}", facts.mode() & 0o7777))

@@ -59,7 +59,7 @@ impl ServicePolicy {
             std::fs::canonicalize(root).map_err(|error| {
                 Error::usage("service", format!("a root cannot be resolved: {error}"))
                     .with("root", root.display())
-                    .remedy("name a directory or a device that is there: --root DIR")
+                    .remedy("give an existing directory or device: --root DIR")
             })
         });
         Ok(Self { roots: resolved.collect::<Result<_, _>>()?, ..Self::default() })
@@ -84,7 +84,7 @@ impl ServicePolicy {
             return Err(Error::new(
                 ErrorKind::Unsafe,
                 "service",
-                "a service runs no programs for others (--program)",
+                "a service runs no programs for other hosts (--program)",
             )
             .remedy("run that load on the machine itself"));
         }
@@ -142,12 +142,12 @@ impl ServicePolicy {
     pub fn check_plans(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
         let refused = |what: String, limit: String| {
             Err(Error::usage("service", format!("{what}: this service accepts {limit}"))
-                .remedy("ask for less, or have the service started with other limits"))
+                .remedy("request less, or start the service with higher limits"))
         };
         for plan in plans {
             let load = plan.load();
             if let Some(limit) = self.threads_max.filter(|limit| load.threads > *limit) {
-                return refused(format!("{} workers", load.threads), format!("{limit} at most"));
+                return refused(format!("{} workers", load.threads), format!("at most {limit}"));
             }
             if let Some(limit_ns) = self.time_ns_max {
                 let seconds = limit_ns as f64 / 1e9;
@@ -156,7 +156,7 @@ impl ServicePolicy {
                     Some(time_ns) => {
                         return refused(
                             format!("a phase of {} s", time_ns as f64 / 1e9),
-                            format!("{seconds} s at most"),
+                            format!("at most {seconds} s"),
                         );
                     }
                     None => {
@@ -173,7 +173,7 @@ impl ServicePolicy {
 
     fn check_target(&self, target: &str) -> Result<(), Error> {
         if target.contains('\0') {
-            return Err(Error::usage("service", "a target holds a zero byte"));
+            return Err(Error::usage("service", "a target contains a zero byte"));
         }
         if HARMLESS.contains(&target) {
             return Ok(());
@@ -187,8 +187,8 @@ impl ServicePolicy {
         if target.contains("://") || NETWORK_PREFIXES.iter().any(|prefix| target.starts_with(prefix)) {
             return self.check_network(target);
         }
-        Err(Error::usage("service", format!("{target:?} is no target of a service"))
-            .remedy("name a path from / on, a URL, null: or mem:"))
+        Err(Error::usage("service", format!("{target:?} is not a target that a service supports"))
+            .remedy("give an absolute path, a URL, null: or mem:"))
     }
 
     /// Refuses loads without targets that find whom they reach by a group: any of its members may be anywhere.
@@ -217,8 +217,8 @@ impl ServicePolicy {
             return Ok(());
         }
         let accepted = match &self.network {
-            NetworkPolicy::Targets(targets) => format!("this service reaches {} only", targets.join(", ")),
-            _ => "this service reaches no network".to_owned(),
+            NetworkPolicy::Targets(targets) => format!("this service may only access {}", targets.join(", ")),
+            _ => "this service may not access the network".to_owned(),
         };
         Err(Error::new(ErrorKind::Unsafe, "service", accepted)
             .with("target", target)
@@ -239,14 +239,14 @@ impl ServicePolicy {
         }
         let roots: Vec<_> = self.roots.iter().map(|root| root.display().to_string()).collect();
         let accepted = if roots.is_empty() {
-            "this service touches no paths".to_owned()
+            "this service may not access any paths".to_owned()
         } else {
-            format!("this service touches nothing but what lies below {}", roots.join(", "))
+            format!("this service may only access paths below {}", roots.join(", "))
         };
         Err(Error::new(ErrorKind::Unsafe, "service", accepted)
             .with("path", path.display())
             .with("leads_to", place.display())
-            .remedy("name another path, or start the service with --root DIR"))
+            .remedy("use another path, or start the service with --root DIR"))
     }
 }
 
@@ -254,7 +254,7 @@ fn no_destroy() -> Error {
     Error::new(
         ErrorKind::Unsafe,
         "service",
-        "this service does not write over data of others (--destroy-data)",
+        "this service may not overwrite data that strata did not write (--destroy-data)",
     )
     .remedy("start the service with --allow-destroy")
 }
@@ -273,7 +273,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
             Component::ParentDir => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    "it has .. behind what is not there",
+                    "it has .. after a component that does not exist",
                 ));
             }
             Component::Normal(name) => {
@@ -385,7 +385,11 @@ mod tests {
         );
         let nothing = ServicePolicy::default();
         assert!(
-            nothing.check_target("/tmp/x").expect_err("no roots").to_string().contains("touches no paths")
+            nothing
+                .check_target("/tmp/x")
+                .expect_err("no roots")
+                .to_string()
+                .contains("may not access any paths")
         );
         assert!(ServicePolicy::new(&[base.join("none")]).is_err());
     }

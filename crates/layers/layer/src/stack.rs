@@ -257,7 +257,7 @@ impl StackRequest<'_> {
         match served.iter().find(|served| served.name == name) {
             Some(StackServed { target: Ok(target), .. }) => Ok(target),
             Some(StackServed { target: Err(why), .. }) => Err(missing(why)),
-            None => Err(missing("this build serves none")),
+            None => Err(missing("this build does not provide it")),
         }
     }
 

@@ -133,9 +133,9 @@ pub fn run(
     if is_driven_elsewhere && parts.len() > 1 {
         return Err(Error::usage(
             "stage",
-            "phases that other processes drive run at the same time as others of their layer alone",
+            "phases that other processes drive can only run at the same time as phases of the same layer",
         )
-        .remedy("leave out concurrent, or drive all of them from here"));
+        .remedy("leave out concurrent, or drive all of them from this process"));
     }
     parts.iter_mut().try_for_each(|(_, part)| part.begin())?;
     let machine = MachineWatch::begin();

@@ -367,7 +367,7 @@ pub fn find(target: &str) -> Result<&'static dyn Measured, Error> {
     let found = layers.iter().copied().find(|layer| layer.serves_storage(target));
     found.ok_or_else(|| {
         let forms = layers.iter().flat_map(|layer| layer.storage_targets().iter().copied());
-        Error::usage("plan", "no layer serves the target to applications")
+        Error::usage("plan", "no layer provides the target for applications")
             .with("target", target)
             .remedy(format!("use {}", forms.collect::<Vec<_>>().join(", ")))
     })

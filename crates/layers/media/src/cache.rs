@@ -28,7 +28,7 @@ pub fn prepare(targets: &[TargetPlan], policy: CachePolicy, stop: &AtomicBool) -
             CachePolicy::Warm => warm_cache(target, stop).map_err(failed)?,
         }
         if policy != CachePolicy::Keep && stop.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Run, "cache", "interrupted before the page cache was ready"));
+            return Err(Error::new(ErrorKind::Run, "cache", "interrupted while the page cache was prepared"));
         }
     }
     Ok(())
@@ -77,7 +77,7 @@ mod tests {
         for policy in [CachePolicy::Drop, CachePolicy::Warm] {
             prepare(&targets, policy, &AtomicBool::new(false)).unwrap();
             let error = prepare(&targets, policy, &AtomicBool::new(true)).unwrap_err();
-            assert_eq!(error.to_string(), "cache: interrupted before the page cache was ready");
+            assert_eq!(error.to_string(), "cache: interrupted while the page cache was prepared");
         }
         prepare(&targets, CachePolicy::Keep, &AtomicBool::new(true)).unwrap();
     }

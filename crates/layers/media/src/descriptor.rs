@@ -88,7 +88,7 @@ pub(crate) fn check(
         return Err(usage("no target was given".to_owned()));
     }
     if request.options.direct && !capabilities.direct {
-        return Err(usage("direct I/O means nothing to this engine".to_owned()).remedy("leave out --direct"));
+        return Err(usage("this engine does not use direct I/O".to_owned()).remedy("leave out --direct"));
     }
     Ok(())
 }
@@ -96,14 +96,14 @@ pub(crate) fn check(
 /// The paths of the request's targets, for system calls that take names.
 ///
 /// # Errors
-/// When a path holds a zero byte.
+/// When a path contains a zero byte.
 pub(crate) fn paths_of(request: &OpenRequest, engine: &'static str) -> Result<Vec<CString>, Error> {
     let paths = request
         .targets
         .iter()
         .map(|target| CString::new(target.place().as_os_str().as_bytes()))
         .collect::<Result<_, _>>();
-    paths.map_err(|_| Error::usage("open", "a path holds a zero byte").with("engine", engine))
+    paths.map_err(|_| Error::usage("open", "a path contains a zero byte").with("engine", engine))
 }
 
 /// Opens every target of the request.
@@ -125,7 +125,7 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
     let fd = rustix::fs::open(&*target.place(), open_flags(request), Mode::empty())
         .map_err(|errno| open_error(&target.path, direct, request.writes, errno))?;
     let kind = rustix::fs::fstat(&fd).map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(|errno| {
-        Error::system("open", "cannot read what the target is", errno).with("path", &target.path)
+        Error::system("open", "cannot determine the type of the target", errno).with("path", &target.path)
     })?;
     let kind = match kind {
         FileType::RegularFile => TargetKind::File,
@@ -136,15 +136,20 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
             return Err(open_error(&target.path, direct, request.writes, Errno::ISDIR));
         }
         _ => {
-            return Err(Error::new(ErrorKind::Unsupported, "open", "the target is no file and no device")
-                .with("path", &target.path));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "open",
+                "the target is neither a file nor a device",
+            )
+            .with("path", &target.path));
         }
     };
     if request.writes && kind == TargetKind::BlockDevice && is_read_only(&target.path) {
         return Err(open_error(&target.path, direct, true, Errno::ROFS));
     }
     advise(&fd, kind, request.options.advice).map_err(|errno| {
-        Error::system("open", "cannot tell the kernel the order of access", errno).with("path", &target.path)
+        Error::system("open", "cannot set the access advice (posix_fadvise)", errno)
+            .with("path", &target.path)
     })?;
     let zone_bytes = match kind {
         TargetKind::BlockDevice if request.writes => zoned::zone_bytes(&target.place()).unwrap_or(0),
@@ -191,18 +196,16 @@ fn open_flags(request: &OpenRequest) -> OFlags {
 /// The error of a refused open, with what can be done about it.
 fn open_error(path: &str, direct: bool, writes: bool, errno: Errno) -> Error {
     let remedy = match errno {
-        Errno::NOENT => "the path does not exist; check it, or give a size to have the file laid out",
-        Errno::ACCESS | Errno::PERM if writes => {
-            "reading and writing it is not allowed; check owner and mode"
-        }
-        Errno::ACCESS | Errno::PERM => "reading it is not allowed; check owner and mode",
+        Errno::NOENT => "the path does not exist; check it, or give --size to create the file",
+        Errno::ACCESS | Errno::PERM if writes => "no permission to read and write it; check owner and mode",
+        Errno::ACCESS | Errno::PERM => "no permission to read it; check owner and mode",
         Errno::ROFS => "it is read-only; choose another target, or read only",
-        Errno::INVAL if direct => "its file system has no direct I/O; leave out --direct",
+        Errno::INVAL if direct => "its file system does not support direct I/O; leave out --direct",
         Errno::ISDIR => "it is a directory; name a file in it",
-        Errno::TXTBSY => "it is a program that is running; choose another target",
+        Errno::TXTBSY => "it is a running program; choose another target",
         Errno::BUSY => "it is in use by the system; choose another target",
-        Errno::NXIO | Errno::NODEV => "there is no such device behind the path",
-        Errno::NOMEDIUM => "the device holds no medium",
+        Errno::NXIO | Errno::NODEV => "the device of this path does not exist",
+        Errno::NOMEDIUM => "the device has no medium",
         Errno::MFILE | Errno::NFILE => "too many open files; raise ulimit -n or use fewer targets or threads",
         _ => "check the path",
     };
@@ -306,9 +309,9 @@ mod tests {
         assert!(text(true, false, Errno::INVAL).ends_with("leave out --direct"));
         assert!(!text(false, false, Errno::INVAL).contains("--direct"));
         assert!(text(false, true, Errno::ROFS).contains("read-only"));
-        assert!(text(false, true, Errno::ACCESS).contains("writing it is not allowed"));
-        assert!(text(false, false, Errno::ACCESS).contains("; reading it is not allowed"));
-        assert!(text(false, true, Errno::TXTBSY).contains("a program that is running"));
+        assert!(text(false, true, Errno::ACCESS).contains("no permission to read and write it"));
+        assert!(text(false, false, Errno::ACCESS).contains("; no permission to read it"));
+        assert!(text(false, true, Errno::TXTBSY).contains("a running program"));
         assert!(text(false, true, Errno::ISDIR).contains("a directory"));
         assert_eq!(open_error("/x", false, false, Errno::NOENT).errno(), Some(libc::ENOENT));
     }

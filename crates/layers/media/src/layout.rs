@@ -172,12 +172,14 @@ pub fn check_existing(target: &TargetPlan) -> Result<(), Error> {
     };
     match std::fs::metadata(target.place()) {
         Ok(metadata) if metadata.len() >= end => Ok(()),
-        Ok(metadata) => Err(lost("the file is shorter than what is to be read, and is not extended")
-            .with("file_size_bytes", metadata.len())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(lost("the file that is to be read is not there, and is not made"))
+        Ok(metadata) => {
+            Err(lost("the file is shorter than the range to read, and strata does not extend it")
+                .with("file_size_bytes", metadata.len()))
         }
-        Err(error) => Err(failed("cannot look at the file", target)(error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(lost("the file to read does not exist, and strata does not create it"))
+        }
+        Err(error) => Err(failed("cannot read the metadata of the file", target)(error)),
     }
 }
 
@@ -191,8 +193,8 @@ fn check_space(targets: &[TargetPlan], leaves: &[bool], request: &Request<'_>) -
             continue;
         }
         let place = manifest::existing_place(&target.place());
-        let metadata =
-            std::fs::metadata(&place).map_err(failed("cannot look at the place of the file", target))?;
+        let metadata = std::fs::metadata(&place)
+            .map_err(failed("cannot read the metadata of the file's directory", target))?;
         let need = if is_left { 0 } else { needed_bytes(target, request)? };
         let entry = needs.entry(metadata.dev()).or_insert((0, target));
         entry.0 = entry.0.saturating_add(need);
@@ -251,7 +253,7 @@ fn open(manifest: &mut Manifest, target: &TargetPlan, is_left: bool) -> Result<O
         Err(_) => {
             let create = OpenOptions::new().read(true).write(true).create_new(true).mode(0o644).open(path);
             let file = create.map_err(failed("cannot create the file", target))?;
-            manifest.add(path, &file).map_err(failed("cannot look at the new file", target))?;
+            manifest.add(path, &file).map_err(failed("cannot read the metadata of the new file", target))?;
             Ok(Some(file))
         }
     }
@@ -264,8 +266,8 @@ fn hold(
     file: &File,
     request: &Request<'_>,
 ) -> Result<(), Error> {
-    let is_short =
-        file.metadata().map_err(failed("cannot look at the file", target))?.len() < end_of(target)?;
+    let is_short = file.metadata().map_err(failed("cannot read the metadata of the file", target))?.len()
+        < end_of(target)?;
     if !request.writes && !is_short && !request.refill && !manifest.owns(&target.place()) {
         return Ok(());
     }
@@ -287,7 +289,7 @@ fn lengthen(
     extended: &mut Vec<Extended>,
 ) -> Result<(), Error> {
     let end = end_of(target)?;
-    let size = file.metadata().map_err(failed("cannot look at the file", target))?.len();
+    let size = file.metadata().map_err(failed("cannot read the metadata of the file", target))?.len();
     let path = &*target.place();
     // What is neither strata's nor given up by the user is zeros alone, or it would not be here.
     let is_adopted = request.writes && !request.destroy_data && !is_own(path);

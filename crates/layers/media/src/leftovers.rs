@@ -25,13 +25,13 @@ impl Leftovers for Files {
         match &files[..] {
             [] => Vec::new(),
             [file] => vec![file.path.clone()],
-            [first, ..] => vec![format!("{} files, {} first", files.len(), first.path)],
+            [first, ..] => vec![format!("{} files, first {}", files.len(), first.path)],
         }
     }
 
     fn clean(&self, made: &Value, request: &CleanRequest<'_>) -> Result<(), Error> {
         let all: Vec<MadeFile> = serde_json::from_value(made.clone()).map_err(|error| {
-            Error::new(ErrorKind::Usage, "clean", format!("the list of files is none: {error}"))
+            Error::new(ErrorKind::Usage, "clean", format!("the list of files is invalid: {error}"))
         })?;
         files(&all, request)
     }
@@ -51,8 +51,8 @@ fn files(all: &[MadeFile], request: &CleanRequest<'_>) -> Result<(), Error> {
             }
             Leftover::Own(bytes) => format!("{}: {}", file.path, ByteSize(bytes).human()),
             Leftover::Gone if removes => continue,
-            Leftover::Gone => format!("{}: it is not there any more", file.path),
-            Leftover::Stays(why) => format!("{}: left: {why}", file.path),
+            Leftover::Gone => format!("{}: it no longer exists", file.path),
+            Leftover::Stays(why) => format!("{}: not removed: {why}", file.path),
         };
         shown += 1;
         if shown <= FILES_SHOWN_MAX {

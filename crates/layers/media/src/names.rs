@@ -42,7 +42,9 @@ pub fn probe(path: &str, needs: Needs, destroy_data: bool) -> Result<TargetFacts
         Ok(found) => Some(found),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => {
-            return Err(Error::system("probe", "cannot look at the target", error).with("path", path));
+            return Err(
+                Error::system("probe", "cannot read the metadata of the target", error).with("path", path)
+            );
         }
     };
     match (&found, needs) {
@@ -50,15 +52,17 @@ pub fn probe(path: &str, needs: Needs, destroy_data: bool) -> Result<TargetFacts
         (None, _) => probe::probe(path, true).map(drop)?,
         (Some(_), Needs::Nothing) => {
             return Err(refuse("is there already, so that it cannot be made")
-                .remedy("remove it, or give another name"));
+                .remedy("remove it, or use another name"));
         }
         (Some(found), _) if !found.is_dir() => {
-            return Err(refuse("is no directory").remedy("give a directory, or a name that is free"));
+            return Err(refuse("is no directory").remedy("give a directory, or a name that does not exist"));
         }
         (Some(_), Needs::OwnDirectory) if !destroy_data => {
-            return Err(Error::new(ErrorKind::Unsafe, "safety", "the directory was not made by this run")
+            return Err(Error::new(ErrorKind::Unsafe, "safety", "the directory was not created by this run")
                 .with("path", path)
-                .remedy("give a name that is free, or --destroy-data to remove it where it is empty"));
+                .remedy(
+                    "use a name that does not exist, or give --destroy-data to remove it if it is empty",
+                ));
         }
         (Some(_), _) => {}
     }

@@ -39,11 +39,11 @@ fn conflict(one: &MediaPlan, other: &MediaPlan) -> Option<&'static str> {
     let verifies = one.verify_interval_bytes.is_some() || other.verify_interval_bytes.is_some();
     // A block that one phase writes while another one checks it would be neither the old nor the new one.
     if verifies && (one.writes() || other.writes()) {
-        return Some("--verify needs each block to have one writer and nobody else at it");
+        return Some("--verify needs one writer per block and no concurrent access to it");
     }
     let caches = [one.cache, other.cache];
     (caches.contains(&CachePolicy::Drop) && caches.contains(&CachePolicy::Warm))
-        .then_some("--cache drop and --cache warm of one range undo each other")
+        .then_some("--cache drop and --cache warm on one range cancel each other")
 }
 
 /// Refuses phases that share a range and must not.
@@ -58,7 +58,7 @@ pub fn check_shared_ranges(plans: &[&MediaPlan]) -> Result<(), Error> {
                 return Err(Error::usage("plan", reason)
                     .with("path", path)
                     .with("phases", format!("{}, {}", one.name, other.name))
-                    .remedy("give phases that run at the same time ranges of their own (--offset, --size)"));
+                    .remedy("give phases that run at the same time separate ranges (--offset, --size)"));
             }
         }
     }
@@ -80,11 +80,11 @@ pub(crate) fn keeps_part(plan: &MediaPlan, is_written: bool) -> Option<&'static 
     let has_memory = plan.targets.iter().any(|target| target.kind == TargetKind::Memory);
     let is_verified = plan.verify_interval_bytes.is_some();
     let kept = [
-        (has_memory, "memory is each host's own"),
-        (plan.zoned.is_some(), "a host knows what its own zones hold (--zones)"),
+        (has_memory, "memory is local to each host"),
+        (plan.zoned.is_some(), "a host only knows the contents of its own zones (--zones)"),
         (
             is_verified && is_written,
-            "a host knows of the blocks that it wrote itself (--verify), but a run that only reads can verify those of an earlier one",
+            "a host only knows the blocks that it wrote itself (--verify); a later run that only reads can verify all blocks",
         ),
     ];
     kept.into_iter().find_map(|(keeps, why)| keeps.then_some(why))
@@ -106,10 +106,10 @@ fn check_verified_blocks(plans: &[(usize, &MediaPlan)]) -> Result<(), Error> {
         if written.is_some_and(|writer| writer.verify_grain_bytes() != reader.verify_grain_bytes()) {
             return Err(Error::usage(
                 "plan",
-                "--verify reads the blocks that were written, so their sizes must be the same",
+                "--verify requires the same block size for writing and reading",
             )
             .with("phase", &reader.name)
-            .remedy("give --block-size for all phases"));
+            .remedy("use one --block-size for all phases"));
         }
     }
     Ok(())
@@ -233,7 +233,7 @@ pub fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Phase,
         facts.push(found.map_err(|error| if is_lost { error.remedy(WRITE_FIRST) } else { error })?);
     }
     if facts.iter().any(|target| target.kind != facts[0].kind) && facts.iter().any(is_without_path) {
-        return Err(Error::usage("plan", "null: and mem: do not go together with other targets"));
+        return Err(Error::usage("plan", "null: and mem: cannot be combined with other targets"));
     }
     let name = match &own.engine {
         Some(name) => name.as_str(),
@@ -244,7 +244,7 @@ pub fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Phase,
     check_target_engine(&facts, &engine)?;
     let has_program = own.options.program.as_ref().is_some_and(|program| !program.path.is_empty());
     if engine.name == "exec" && !has_program {
-        return Err(Error::usage("plan", "engine exec needs a program to run").remedy("give --program"));
+        return Err(Error::usage("plan", "engine exec requires a program to run").remedy("give --program"));
     }
     let plan = resolve(spec, operation, &facts, &engine, seed).map_err(usage)?;
     crate::check_plan(&plan)?;
@@ -292,7 +292,7 @@ fn check_target_engine(facts: &[TargetFacts], engine: &EngineFacts) -> Result<()
             wrong(format!("engine {} measures memory: give the target mem:", engine.name))
         }
         kind if ["cpu", "exec"].contains(&engine.name) && kind != TargetKind::Null => {
-            wrong(format!("engine {} has no target: give null:", engine.name))
+            wrong(format!("engine {} uses no target: give null:", engine.name))
         }
         _ => Ok(()),
     }

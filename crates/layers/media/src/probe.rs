@@ -34,7 +34,9 @@ pub fn probe(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
     match std::fs::metadata(path_of(path)) {
         Ok(metadata) => probe_existing(path, &metadata),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => probe_missing(path, create_ok),
-        Err(error) => Err(Error::system("probe", "cannot look at the target", error).with("path", path)),
+        Err(error) => {
+            Err(Error::system("probe", "cannot read the metadata of the target", error).with("path", path))
+        }
     }
 }
 
@@ -75,7 +77,9 @@ fn facts(
 fn probe_existing(path: &str, metadata: &Metadata) -> Result<TargetFacts, Error> {
     let kind = metadata.file_type();
     if kind.is_dir() {
-        return Err(Error::usage("probe", "is a directory").with("path", path).remedy("give a file in it"));
+        return Err(Error::usage("probe", "is a directory")
+            .with("path", path)
+            .remedy("give the path of a file in it"));
     }
     if kind.is_block_device() {
         return probe_block_device(path, DeviceNumber::from_packed(metadata.rdev()));
@@ -102,7 +106,7 @@ fn probe_block_device(path: &str, number: DeviceNumber) -> Result<TargetFacts, E
     let failed = |message: &'static str, error| Error::system("probe", message, error).with("path", path);
     let file = File::open(path_of(path)).map_err(|error| failed("cannot open the device", error))?;
     let size = rustix::fs::seek(&file, SeekFrom::End(0))
-        .map_err(|error| failed("cannot find the size of the device", error.into()))?;
+        .map_err(|error| failed("cannot determine the size of the device", error.into()))?;
     if size == 0 {
         return Err(Error::usage("probe", "the device is empty: no medium, or not set up").with("path", path));
     }
@@ -114,14 +118,14 @@ fn probe_block_device(path: &str, number: DeviceNumber) -> Result<TargetFacts, E
 
 fn probe_missing(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
     if std::fs::symlink_metadata(path_of(path)).is_ok() {
-        return Err(Error::usage("probe", "is a symbolic link to nothing")
+        return Err(Error::usage("probe", "is a dangling symbolic link")
             .with("path", path)
             .remedy("give the path of a file"));
     }
     if host::target::is_missing_device(&path_of(path)) {
-        return Err(Error::usage("probe", "no such device: /dev holds devices, and no file is made there")
+        return Err(Error::usage("probe", "no such device; strata does not create files in /dev")
             .with("path", path)
-            .remedy("lsblk lists the devices that are there"));
+            .remedy("lsblk lists the existing devices"));
     }
     if !create_ok {
         return Err(Error::usage("probe", "no such file")
@@ -240,11 +244,11 @@ mod tests {
         assert_eq!(kind, ErrorKind::Usage);
         assert!(line.contains("no such file") && line.ends_with("give --size to create it"), "{line}");
         assert!(refused(&path(""), true).1.contains("is a directory"));
-        assert!(refused(&path(""), true).1.ends_with("give a file in it"));
+        assert!(refused(&path(""), true).1.ends_with("give the path of a file in it"));
         assert!(refused(&path("no/file"), true).1.contains("no such directory"));
         assert!(refused(&path("new/"), true).1.contains("no such directory"));
         std::os::unix::fs::symlink("nowhere", path("link")).unwrap();
-        assert!(refused(&path("link"), true).1.contains("symbolic link to nothing"));
+        assert!(refused(&path("link"), true).1.contains("dangling symbolic link"));
         let socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         assert!(refused(&path("socket"), true).1.contains("pipe or a socket"));
         drop(socket);

@@ -32,7 +32,7 @@ pub(crate) fn usage(error: ParseError) -> Error {
 pub(crate) fn check_verification(plan: &MediaPlan, places: u64) -> Result<(), Error> {
     let waits = plan.serialize_overlap || plan.verify_grain_bytes.is_some();
     if plan.verify_interval_bytes.is_some() && !waits && places < u64::from(plan.load.depth) {
-        let message = "verification needs at least as many blocks for each worker as the depth";
+        let message = "verification requires at least as many blocks per worker as the depth";
         return Err(Error::usage("plan", message)
             .with("blocks", places)
             .remedy("use a larger --size or a smaller --depth"));

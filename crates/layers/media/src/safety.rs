@@ -65,7 +65,7 @@ fn check_file(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
     }
     if let Some(swap) = same_file(path, &mounts::swaps()) {
         return Err(refusal(&facts.path, format!("is in use as swap ({})", swap.display()))
-            .remedy("swapoff it first"));
+            .remedy("run swapoff on it first"));
     }
     if destroy_data || facts.size_bytes == 0 || is_own(path) {
         return Ok(());
@@ -74,7 +74,7 @@ fn check_file(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
         Ok(Zeros::Only) => return Ok(()),
         Ok(Zeros::Data) | Err(_) => "the file holds data that strata did not write",
         Ok(Zeros::SoFar) => {
-            "the file was not written by strata, and of its data only the first 4GiB, all zeros, were looked at"
+            "strata did not write the file, and checked only the first 4GiB of its data (all zeros)"
         }
     };
     Err(refusal(&facts.path, reason).remedy(REMEDY))
@@ -94,8 +94,9 @@ fn same_file(path: &Path, others: &[PathBuf]) -> Option<PathBuf> {
 }
 
 fn check_character_device(path: &str, destroy_data: bool) -> Result<(), Error> {
-    let metadata = std::fs::metadata(path_of(path))
-        .map_err(|error| Error::system("safety", "cannot look at the target", error).with("path", path))?;
+    let metadata = std::fs::metadata(path_of(path)).map_err(|error| {
+        Error::system("safety", "cannot read the metadata of the target", error).with("path", path)
+    })?;
     let number = DeviceNumber::from_packed(metadata.rdev());
     match number {
         DeviceNumber { major: 1, minor } if HARMLESS_MINORS.contains(&minor) => Ok(()),
@@ -117,7 +118,7 @@ fn check_block_device(path: &str, destroy_data: bool) -> Result<(), Error> {
     }
     let reason = usage.ordinary();
     if reason.is_none() && held_exclusively(path) {
-        let message = "is held by the kernel for something that cannot be seen from here";
+        let message = "is held by the kernel for a use that strata cannot see";
         return Err(refusal(path, message).remedy("release it first, or give another target"));
     }
     if destroy_data {
@@ -125,7 +126,7 @@ fn check_block_device(path: &str, destroy_data: bool) -> Result<(), Error> {
     }
     let reason = match reason {
         Some(reason) => Some(reason),
-        None if !block::partitions(number).is_empty() => Some("carries a partition table".to_owned()),
+        None if !block::partitions(number).is_empty() => Some("has a partition table".to_owned()),
         None => {
             let file = File::open(path_of(path)).map_err(|error| {
                 Error::system("safety", "cannot open the device", error).with("path", path)
@@ -148,7 +149,7 @@ fn check_image(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
             let read = |buffer: &mut [u8], offset| image.read(offset, buffer);
             recognise_by(facts.size_bytes, read)?.map(|contents| contents.to_string())
         }
-        watchers => Some(format!("is open for writing elsewhere ({})", watchers.join(", "))),
+        watchers => Some(format!("is open for writing by other clients ({})", watchers.join(", "))),
     };
     reason.map_or(Ok(()), |reason| Err(refusal(&facts.path, reason).remedy(REMEDY)))
 }

@@ -243,5 +243,5 @@ fn check_device(device: &str) -> Result<(), Error> {
     }
     Err(Error::usage("stack", "there is no such block device")
         .with("device", device)
-        .remedy("give --device a block device, or leave it out"))
+        .remedy("give an existing block device with --device, or leave it out"))
 }

@@ -214,7 +214,7 @@ impl Verifier {
         };
         let other = other.map_or_else(String::new, |path| format!(", {path}"));
         let Mismatch { offset, at_byte, fault, .. } = mismatch;
-        format!("{path}, block at offset {offset}, from its byte {at_byte} on: {fault}{other}")
+        format!("{path}, block at offset {offset}, from its byte {at_byte}: {fault}{other}")
     }
 }
 

@@ -315,7 +315,7 @@ fn what_is_only_checked_is_never_made() {
         error.to_string()
     };
     let missing = [target(&path, 0, MIB)];
-    assert!(refused(&mut manifest, &missing).contains("is not there, and is not made"));
+    assert!(refused(&mut manifest, &missing).contains("does not exist, and strata does not create it"));
     assert!(entries(directory.path()).is_empty());
     File::create(&path).unwrap().set_len(MIB).unwrap();
     let line = refused(&mut manifest, &[target(&path, 4096, MIB)]);

@@ -375,7 +375,7 @@ fn well_known_slips_are_answered() {
     );
     assert_eq!(
         refusal("ioengine_of_choice", "x"),
-        "\"ioengine_of_choice\" is not an option: use an option of `strata media --help`"
+        "\"ioengine_of_choice\" is not an option: use an option listed in `strata media --help`"
     );
 }
 

@@ -34,7 +34,7 @@ fn a_blank_device_is_free() {
 fn whatever_carries_something_is_refused() {
     let formats: &[(&[&str], &str)] = &[
         (&["mkfs.ext4", "-q", "-F"], "file system (ext2, ext3 or ext4)"),
-        (&["mkswap"], "carries swap"),
+        (&["mkswap"], "contains swap"),
         (&["mkfs.xfs", "-q"], "file system (xfs)"),
         (&["mkfs.vfat"], "file system (vfat)"),
         (&["mkfs.btrfs", "-q"], "file system (btrfs)"),
@@ -66,7 +66,7 @@ fn partition_tables_are_refused() {
             return skipped("sfdisk");
         }
         let line = refusal(&device.device, false).unwrap();
-        assert!(line.contains("carries a partition table"), "{label}: {line}");
+        assert!(line.contains("has a partition table"), "{label}: {line}");
         assert_eq!(refusal(&device.device, true), None);
     }
 }

@@ -112,13 +112,9 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     }
     for option in NETWORK.iter().filter(|option| find_in(media, option.name).is_none()) {
         let message = unknown(media, option.name).to_string();
-        let layers = message.split_once("use it for the network").map(|(_, layers)| layers);
-        let known = [
-            " layer alone",
-            " and object layers alone",
-            " and filesystem layers alone",
-            ", object and filesystem layers alone",
-        ];
+        let layers = message.split_once("use it only for the network").map(|(_, layers)| layers);
+        let known =
+            [" layer", " and object layers", " and filesystem layers", ", object and filesystem layers"];
         assert!(layers.is_some_and(|layers| known.contains(&layers)), "{message}");
     }
     assert_eq!(

@@ -54,7 +54,7 @@ fn layers_refuse_the_options_of_others() {
         message("layer = 'network'\nop = 'read'\n")
             .contains("job: op: \"op\" is not an option of the network layer")
     );
-    assert!(message("[[phase]]\ninflight = 4\n").contains("use it for the network layer alone"));
+    assert!(message("[[phase]]\ninflight = 4\n").contains("use it only for the network layer"));
     assert!(message("timeout = '5s'\n[[phase]]\nop = 'read'\n").contains("job: timeout: "));
     assert!(message("layer = 'objects'\n").contains("use one of media, network, object, filesystem"));
     assert!(message("depth = 0\n[[phase]]\ndepth = 3\n").contains("job: depth: "));
@@ -107,10 +107,10 @@ fn an_option_of_other_layers_is_refused_with_their_names() {
     let elsewhere = |layer, name: &str| unknown(layer, name).to_string();
     assert_eq!(
         elsewhere(object::LAYER, "inflight"),
-        "\"inflight\" is not an option of the object layer: use it for the network layer alone"
+        "\"inflight\" is not an option of the object layer: use it only for the network layer"
     );
-    assert!(elsewhere(NETWORK, "akeys").ends_with("of the network layer: use it for the object layer alone"));
-    assert!(elsewhere(MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
+    assert!(elsewhere(NETWORK, "akeys").ends_with("of the network layer: use it only for the object layer"));
+    assert!(elsewhere(MEDIA, "zero-copy").ends_with("use it only for the network and object layers"));
 }
 
 #[test]

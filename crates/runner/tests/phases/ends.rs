@@ -288,7 +288,7 @@ fn a_count_that_hangs_ends_when_nothing_has_completed_for_the_grace() {
     load.limit.operations = Some(1000);
     let outcome = run_hanging(&load);
     let failure = outcome.failure.as_deref().unwrap_or_default();
-    assert!(failure.starts_with("worker 0 did not come back: nothing completed for"), "{failure}");
+    assert!(failure.starts_with("worker 0 is stuck: nothing completed for"), "{failure}");
     let (found, summary) = (latency(&outcome), summarise(&outcome.samples, WarmUp::None));
     assert_eq!((operations(&outcome), found.lower_bounds, summary.unfinished_operations), (10, 4, 4));
     assert!(found.max_ns >= GRACE_NS && summary.drain_ns >= GRACE_NS, "{summary:?}");
@@ -479,7 +479,7 @@ fn an_interruption_ends_a_run_whose_driver_never_opens() {
         interrupt.store(true, Ordering::Relaxed);
     });
     let error = run_phase(stuck, HostClock::get(), &mut |_| {}).expect_err("interrupted");
-    assert_eq!(error.to_string(), "open: interrupted while 1 worker opens its driver");
+    assert_eq!(error.to_string(), "open: interrupted while 1 worker was opening its driver");
     assert!(begun.elapsed() < Duration::from_secs(300));
 }
 

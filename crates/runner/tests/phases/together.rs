@@ -133,7 +133,7 @@ fn one_that_is_done_may_end_the_others() {
     // The fourth of the busy one was in flight at 100 ms.
     assert_eq!(figures, [(4, 120 * MS), (200, 100 * MS), (0, 1), (5, 5 * MS)]);
     assert!(outcomes.iter().all(|outcome| outcome.failure.is_none()));
-    let ended = ["a note", "ended when phase ends was done"];
+    let ended = ["a note", "ended because phase ends ended"];
     assert_eq!(
         (&outcomes[0].notes[..], &outcomes[2].notes[..]),
         (&ended.map(str::to_owned)[..], &ended.map(str::to_owned)[..])
@@ -185,7 +185,7 @@ fn a_chain_of_ends_is_cut_at_the_first() {
             "{}",
             outcome.samples.elapsed_ns
         );
-        assert_eq!(outcome.notes, ["a note", "ended when phase 1 was done"]);
+        assert_eq!(outcome.notes, ["a note", "ended because phase 1 ended"]);
     }
 }
 

@@ -270,7 +270,7 @@ impl Checked {
             return Err("is not above the one before it");
         }
         if index >= LEN {
-            return Err("is none of a histogram's");
+            return Err("is not a bucket of a histogram");
         }
         if count == 0 {
             return Err("is empty");
@@ -333,7 +333,7 @@ impl SparseHistogram {
 
     /// Reads what [`SparseHistogram::write`] wrote, and checks it.
     pub(crate) fn read(bytes: &mut &[u8]) -> Result<Self, InvalidHistogram> {
-        let cut = || InvalidHistogram("its bytes end too early".to_owned());
+        let cut = || InvalidHistogram("its data are truncated".to_owned());
         let length = read_varint(bytes).and_then(|length| usize::try_from(length).ok()).ok_or_else(cut)?;
         let (mut packed, rest) = bytes.split_at_checked(length).ok_or_else(cut)?;
         *bytes = rest;
@@ -365,7 +365,7 @@ impl TryFrom<Stored> for SparseHistogram {
             let index = index_of(low_ns);
             let fault = |what: &str| InvalidHistogram(format!("bucket [{low_ns}, {count}] {what}"));
             if bounds_of(index).0 != low_ns {
-                return Err(fault("does not start where a bucket starts"));
+                return Err(fault("does not start at a bucket boundary"));
             }
             checked.push(index, count).map_err(fault)?;
         }

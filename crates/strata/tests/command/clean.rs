@@ -385,7 +385,7 @@ fn files_of_a_run_that_was_killed_go_by_its_manifest() {
     let ended = scratch.run("clean --yes");
     assert!(ended.code == Some(0) && ended.stdout.contains("removed 1"), "{ended:?}");
     assert!(
-        ended.stdout.contains(&format!("{}: left: another lies there now", path("b"))),
+        ended.stdout.contains(&format!("{}: not removed: another file has this path now", path("b"))),
         "{}",
         ended.stdout
     );

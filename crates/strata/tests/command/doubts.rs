@@ -235,7 +235,7 @@ fn a_range_never_written() {
     let told = Told::by(&scratch, "media sparse --op randread");
     assert_eq!(
         told.raised("unwritten_range"),
-        "100% of the range was never written: no medium is read there"
+        "100% of the range was never written: reads there do not access the medium"
     );
     let file = File::create(scratch.join("allocated")).unwrap();
     let allocated = fallocate(&file, FallocateFlags::empty(), 0, 8 << 20);
@@ -258,14 +258,14 @@ fn a_written_range() {
 fn writes_that_stay_in_memory() {
     let Some(scratch) = on_a_drive("writes_that_stay_in_memory") else { return };
     let told = Told::by(&scratch, "media file -s 8m --op write -b 64k");
-    assert!(told.raised("buffered_writes").contains("nothing makes them durable"));
+    assert!(told.raised("buffered_writes").contains("are not made durable"));
     let told = Told::by(&scratch, "media file -s 8m --op write -b 64k --fsync 1000");
-    assert!(told.raised("buffered_writes").contains("nothing makes them durable"), "only 128 writes");
+    assert!(told.raised("buffered_writes").contains("are not made durable"), "only 128 writes");
     let told =
         Told::by(&scratch, "media file -s 8m --op write -b 64k --count 1280 --refill once --end-fsync");
     // Others may write to the same drive meanwhile.
     if told.observed("device_written_bytes").as_u64().is_some_and(|written| written < 64 << 20) {
-        assert!(told.raised("buffered_writes").contains("were written over in the page cache"));
+        assert!(told.raised("buffered_writes").contains("were overwritten in the page cache"));
     }
 }
 
@@ -283,11 +283,11 @@ fn data_that_shrink() {
     let Some(scratch) = on_a_drive("data_that_shrink") else { return };
     for (how, start) in [
         ("--content zero", "only zeros are written; "),
-        ("--content 0xdeadbeef", "one short pattern is written over and over; "),
-        ("--compress 50", "50% of what is written compresses away; "),
-        ("--dedupe 20", "20% of what is written are copies; "),
-        ("--refill once", "buffers are filled once and written again and again; "),
-        ("--refill stamp", "all but 16 bytes of each 4 KiB stay the same; "),
+        ("--content 0xdeadbeef", "one short pattern is written repeatedly; "),
+        ("--compress 50", "50% of the data is compressible; "),
+        ("--dedupe 20", "20% of the data are duplicates; "),
+        ("--refill once", "buffers are filled once and written repeatedly; "),
+        ("--refill stamp", "only 16 bytes of each 4 KiB change; "),
     ] {
         let told = Told::by(&scratch, &format!("media file -s 1m --op write -b 64k {how}"));
         let detail = told.raised("compressible_content");
@@ -343,7 +343,7 @@ fn operations_by_the_kernels_workers() {
     let words =
         format!("media {} -s 16m --op randwrite -b 64k -q 16 --refill once --time 600ms", file.display());
     let told = Told::by(&scratch, &format!("{words} --engine io_uring"));
-    assert!(told.raised("kernel_workers").contains("io_uring handed operations to them"));
+    assert!(told.raised("kernel_workers").contains("io_uring passed operations to them"));
     // The CPU figures are those of the whole process.
     let (process, workers) = cpu_ns(&told);
     let of_kernel = told.observed("kernel_worker_cpu_ns").as_u64().unwrap();
@@ -406,7 +406,7 @@ fn others_on_the_same_device() {
     assert!(written.is_some(), "dd failed");
     let ended = running.end();
     let told = Told::new(&ended, read_record(&scratch.join("record.json")));
-    assert!(told.raised("other_io").contains("were written to the devices while this load only read"));
+    assert!(told.raised("other_io").contains("to the devices while this load only read"));
 }
 
 #[test]

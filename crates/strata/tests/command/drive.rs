@@ -69,12 +69,17 @@ fn a_file_is_preconditioned_and_measured_in_rounds() {
     assert_eq!(figure(&record, "seq_read")["stated"], 1000.0);
     let p99_99 = figure(&record, "write_p99_99");
     assert!(p99_99["value"].is_null() && p99_99["reason"].as_str().unwrap().contains("--round"), "{p99_99}");
-    assert!(record["preset"]["verdict"][0].as_str().unwrap().starts_with("3 of 4 stated figures are met"));
+    assert!(record["preset"]["verdict"][0].as_str().unwrap().starts_with("3 of 4 data sheet values are met"));
     assert_eq!(scratch.names(), ["record.json"]);
     let text = scratch.run("report record.json").stdout;
-    for part in
-        ["drive data", "purge", "SNIA PTS", "not stated", "below (better)", "worse than stated: rand_read"]
-    {
+    for part in [
+        "drive data",
+        "purge",
+        "SNIA PTS",
+        "not stated",
+        "below (better)",
+        "worse than the data sheet: rand_read",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -98,7 +103,7 @@ fn without_a_data_sheet_the_results_stand_alone() {
     let scratch = Scratch::new();
     let ended = scratch.run(&format!("drive data {SHORT} --quick --keep"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains("give them with --spec"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("no data sheet to compare with: give one with --spec"), "{}", ended.stdout);
     assert_eq!(fs::metadata(scratch.join("data")).unwrap().len(), 16 << 20);
 }
 
@@ -134,7 +139,7 @@ fn what_cannot_be_is_refused_and_nothing_is_made() {
         ("drive data --size 16m --spec seq_read=7000", "7000MB/s"),
         ("drive data --size 16m --spec read_latency=70", "70us"),
         ("drive data --size 16m --spec none.toml", "give a TOML file"),
-        ("drive data --size 16m --quick --rounds-max 9", "leave one of them out"),
+        ("drive data --size 16m --quick --rounds-max 9", "leave out one of them"),
         ("drive data --size 16m --rounds-max 4", "5 to 1000"),
         ("drive data --size 16m --round 0", "more than 0"),
         ("drive data --size 16m --depth 0", "1 to 65536"),

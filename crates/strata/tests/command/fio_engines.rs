@@ -74,7 +74,7 @@ fn names_of_others_are_neither_made_nor_removed() {
     fs::create_dir(scratch.join("mine")).unwrap();
     fs::write(scratch.join("file"), "precious").unwrap();
     for (engine, name, expected) in [
-        ("dirdelete", "mine", "the directory was not made by this run"),
+        ("dirdelete", "mine", "the directory was not created by this run"),
         ("dircreate", "mine", "is there already"),
         ("filecreate", "file", "is there already"),
         ("dirstat", "file", "is no directory"),

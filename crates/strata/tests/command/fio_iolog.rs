@@ -98,7 +98,7 @@ fn logs_that_cannot_be_replayed_are_refused() {
     for (words, expected) in [
         ("--read_iolog=gone", "read_iolog: gone: "),
         ("--read_iolog=bad", "line 3 of bad"),
-        ("--read_iolog=trace", "binary traces of blktrace are not read"),
+        ("--read_iolog=trace", "binary blktrace files are not supported"),
         ("--read_iolog=log --replay_skip=read", "contains no operation to replay"),
         ("--read_iolog=log --replay_skip=erase", "replay_skip: "),
         ("--read_iolog=log --replay_align=3k", "a power of 2"),

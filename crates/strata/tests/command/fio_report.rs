@@ -231,5 +231,5 @@ fn copies_are_of_a_working_set_that_jobs_share() {
         assert!(ended.code == Some(2) && ended.stderr.contains(expected), "{}", ended.stderr);
     }
     let ended = scratch.run("media f --op write -s 1m --dedupe-set 1m");
-    assert!(ended.code == Some(2) && ended.stderr.contains("of the copies of --dedupe"), "{}", ended.stderr);
+    assert!(ended.code == Some(2) && ended.stderr.contains("require --dedupe"), "{}", ended.stderr);
 }

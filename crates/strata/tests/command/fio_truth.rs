@@ -29,7 +29,7 @@ fn a_check_of_data_that_are_gone_fails_and_makes_nothing() {
     assert_eq!(scratch.run(CHECK).code, Some(0), "what is there is found");
     let file = fs::File::options().write(true).open(scratch.join("data")).unwrap();
     file.set_len(128 << 10).unwrap();
-    assert_lost(&scratch, CHECK, "is shorter than what is to be read, and is not extended");
+    assert_lost(&scratch, CHECK, "is shorter than the range to read, and strata does not extend it");
     assert_eq!(file.metadata().unwrap().len(), 128 << 10);
     // Cut, and as long as before: the hole is no valid block either.
     file.set_len(256 << 10).unwrap();
@@ -38,7 +38,11 @@ fn a_check_of_data_that_are_gone_fails_and_makes_nothing() {
     assert_eq!(fs::read(scratch.join("data")).unwrap(), before);
     fs::remove_file(scratch.join("data")).unwrap();
     for rest in ["", " --verify_only=1", " --do_verify=1"] {
-        assert_lost(&scratch, &format!("{CHECK}{rest}"), "is not there, and is not made");
+        assert_lost(
+            &scratch,
+            &format!("{CHECK}{rest}"),
+            "the file to read does not exist, and strata does not create it",
+        );
         assert!(scratch.names().is_empty(), "{rest}");
     }
     assert_lost(&scratch, CHECK, "write the blocks first: rw=write verify=crc32c");
@@ -49,7 +53,11 @@ fn a_check_makes_nothing_in_stratas_own_words_either() {
     let scratch = Scratch::new();
     let words = "media f --op read -b 64k -s 1m --verify";
     assert_lost(&scratch, words, "--op write --verify --keep");
-    assert_lost(&scratch, "media f --op randread -b 64k -s 1m --verify --layout fill", "is not made");
+    assert_lost(
+        &scratch,
+        "media f --op randread -b 64k -s 1m --verify --layout fill",
+        "strata does not create it",
+    );
     let ended = scratch.run("media f --op read -b 64k --verify");
     assert!(ended.code == Some(2) && ended.stderr.contains("write the blocks first"), "{}", ended.stderr);
     assert!(scratch.names().is_empty());

@@ -154,7 +154,7 @@ fn patterns_are_those_of_fio() {
         assert_eq!(ours("read"), Some(1), "{pattern}: a file that is gone");
     }
     let zeros = scratch.run("as fio --name=z --size=4k --rw=write --verify=pattern --verify_pattern=0x00");
-    assert!(zeros.code == Some(2) && zeros.stderr.contains("cannot tell a block"), "{}", zeros.stderr);
+    assert!(zeros.code == Some(2) && zeros.stderr.contains("cannot detect lost blocks"), "{}", zeros.stderr);
     let file = "as fio --name=q --filename=q --bs=4k --size=16k --rw=write --buffer_pattern='bytes'";
     assert_eq!(scratch.run(file).code, Some(0));
     let (bytes, written) = (fs::read(scratch.join("bytes")).unwrap(), fs::read(scratch.join("q")).unwrap());

@@ -81,7 +81,7 @@ fn hosts_have_no_store_in_one_directory_together() {
     let refused = scratch.run("object vos:pool --op put --hosts local:2");
     assert_eq!((refused.code, refused.stderr.lines().count()), (Some(2), 1), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("one process alone") && refused.stderr.contains("engine://"),
+        refused.stderr.contains("only one process can open") && refused.stderr.contains("engine://"),
         "{}",
         refused.stderr
     );

@@ -150,7 +150,7 @@ fn what_hosts_cannot_take_over_is_refused() {
             "media data -s 1m -b 4k --op write,read --verify --hosts local:2 --rotate-hosts 1",
             "blocks that it wrote itself",
         ),
-        ("media mem: -s 1m --op write,read --hosts local:2 --rotate-hosts 1", "memory is each host's own"),
+        ("media mem: -s 1m --op write,read --hosts local:2 --rotate-hosts 1", "memory is local to each host"),
         ("app vpic . --hosts local:2 --rotate-hosts 1", "application keep their parts"),
         ("media null: --op read,write --hosts local:2 --rotate-hosts 0", "from 1 to 65535"),
     ] {

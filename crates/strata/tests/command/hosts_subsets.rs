@@ -227,7 +227,7 @@ fn phases_that_hosts_cannot_leave_out_are_refused() {
             vec![write, "op = 'read'\nhosts_used = 2\nconcurrent = true"],
             "the same hosts_used, or leave out concurrent",
         ),
-        (media.replace("data", "mem:"), vec![write, few], "memory is each host's own"),
+        (media.replace("data", "mem:"), vec![write, few], "memory is local to each host"),
         (
             add(files, "time = '1s'"),
             vec!["op = 'create'\nhosts_used = 1\nthreads = 3", "op = 'stat'"],

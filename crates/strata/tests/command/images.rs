@@ -112,7 +112,7 @@ fn discards_that_the_library_skips_are_told() {
     let Some(bed) = Bed::new("discarded") else { return };
     bed.measured("--op write -b 1m");
     let record = bed.measured("--op randdiscard -b 4k --count 16 --destroy-data");
-    assert!(record["phases"][0].to_string().contains("16 discards are done and did nothing"));
+    assert!(record["phases"][0].to_string().contains("16 discards as done without executing them"));
     assert!(bed.bytes().chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
     bed.measured("--op discard -b 4m");
     assert!(bed.bytes().iter().all(|byte| *byte == 0));
@@ -149,7 +149,7 @@ fn images_of_others_are_not_written() {
     writer.await_row("write");
     let ended = bed.run("--op randwrite -b 4k --count 4");
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("is open for writing elsewhere (127.0.0.1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is open for writing by other clients (127.0.0.1"), "{}", ended.stderr);
     bed.measured("--op read -b 1m");
     writer.signal(rustix::process::Signal::INT);
     assert_eq!(writer.end().code, Some(1));
@@ -162,8 +162,8 @@ fn what_is_wrong_with_an_image_is_told_in_one_line() {
     let cases = [
         (format!("rbd:strata/absent:conf={conf} --op read"), 2, "there is no such image"),
         (format!("rbd:absent/image:conf={conf} --op read"), 1, "pool absent does not exist"),
-        ("rbd:strata --op read".to_owned(), 2, "accepted is rbd:POOL"),
-        (format!("rbd:strata/image:config={conf} --op read"), 2, "accepted is rbd:POOL"),
+        ("rbd:strata --op read".to_owned(), 2, "use rbd:POOL"),
+        (format!("rbd:strata/image:config={conf} --op read"), 2, "use rbd:POOL"),
         ("rbd:strata/image:conf=/nowhere.conf --op read".to_owned(), 1, "/nowhere.conf"),
         (format!("{} --op read --engine psync", bed.target()), 2, "leave out --engine"),
         (format!("{} --op read --size 32m", bed.target()), 2, "use 16MiB or less"),

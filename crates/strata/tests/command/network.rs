@@ -289,7 +289,7 @@ fn nobody_there_is_one_line() {
         ("net tcp://a:1 --servers b", "use one of them"),
         ("net --traffic ring", "--master or --clients"),
         ("net --op read", "--message-sizes"),
-        ("media null: --inflight 3", "for the network layer alone"),
+        ("media null: --inflight 3", "only for the network layer"),
         ("net null: -m 0:2", "driven by this process"),
     ] {
         let ended = scratch.run(words);

@@ -105,7 +105,7 @@ fn words_that_a_store_cannot_follow() {
         ("object null: --op put --scm 1g", "--scm"),
         ("object vos:store --op put --dkeys 0", "--dkeys"),
         ("object vos:store null: --op put", "unexpected value 'null:'"),
-        ("media data --op read --dkeys 4", "it for the object layer alone"),
+        ("media data --op read --dkeys 4", "it only for the object layer"),
     ] {
         let ended = scratch.run(words);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{words}: {}", ended.stderr);

@@ -380,7 +380,7 @@ fn a_directory_and_two_users() {
     for scratch in [&a, &b] {
         let ended = scratch.run(&format!("media {} --op write -b 64k", path("file")));
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{}", ended.stderr);
-        for word in ["another run that is under way uses the file", "--destroy-data"] {
+        for word in ["another active run uses the file", "--destroy-data"] {
             assert!(ended.stderr.contains(word), "{}", ended.stderr);
         }
     }

@@ -33,7 +33,10 @@ fn what_lies_outside_of_the_roots_is_refused_and_not_touched() {
     for target in ["closed/file", "open/../closed/file", "open/link/file", "open/dangling", "/etc/strata"] {
         refused(&write(&scratch, &service, target, ""), &[&service.address, "service: "]);
     }
-    refused(&write(&scratch, &service, "closed/file", ""), &["lies below", "/open", "--root DIR"]);
+    refused(
+        &write(&scratch, &service, "closed/file", ""),
+        &["may only access paths below", "/open", "--root DIR"],
+    );
     let log = scratch.join("closed/log");
     fs::write(&log, "").unwrap();
     refused(
@@ -55,10 +58,13 @@ fn a_service_without_roots_touches_no_path_and_reaches_no_network() {
     let scratch = Scratch::new();
     let service = Service::start_with(&scratch, &[]);
     assert!(service.first_line.contains("no paths (no --root is given)"), "{}", service.first_line);
-    refused(&write(&scratch, &service, "file", ""), &["touches no paths", "--root DIR"]);
+    refused(&write(&scratch, &service, "file", ""), &["may not access any paths", "--root DIR"]);
     let hosts = format!("--count 10 --hosts {}", service.address);
-    refused(&scratch.run(&format!("net --servers 127.0.0.1:9 {hosts}")), &["no network", "--allow-network"]);
-    refused(&scratch.run(&format!("net {hosts}")), &["no network", "--allow-network"]);
+    refused(
+        &scratch.run(&format!("net --servers 127.0.0.1:9 {hosts}")),
+        &["may not access the network", "--allow-network"],
+    );
+    refused(&scratch.run(&format!("net {hosts}")), &["may not access the network", "--allow-network"]);
     let harmless = scratch.measured(&format!("media null: --op randread {hosts}"));
     assert_eq!(total(&harmless, 0, "operations"), 10);
     let gone = scratch.run("service --root nowhere --listen 127.0.0.1:0");
@@ -70,8 +76,8 @@ fn a_run_takes_no_more_than_the_service_gives() {
     let scratch = Scratch::new();
     let service = Service::start(&scratch, &["--threads-max", "2", "--time-max", "2s"]);
     let load = format!("media null: --op randread --hosts {}", service.address);
-    refused(&scratch.run(&format!("{load} -t 3 --time 1s")), &["3 workers", "2 at most"]);
-    refused(&scratch.run(&format!("{load} --time 3s")), &["3 s", "2 s at most"]);
+    refused(&scratch.run(&format!("{load} -t 3 --time 1s")), &["3 workers", "at most 2"]);
+    refused(&scratch.run(&format!("{load} --time 3s")), &["3 s", "at most 2 s"]);
     refused(&scratch.run(&format!("{load} --count 5")), &["without a time", "--time"]);
     scratch.measured(&format!("{load} -t 2 --time 100ms"));
 }

@@ -124,7 +124,7 @@ fn the_first_to_be_done_ends_the_others() {
     assert!(window(&record, 0).1 < 30_000_000_000);
     assert!(total(&record, 0, "operations").as_u64().unwrap() > 0);
     assert_eq!(class(&record, 1, "write"), (256, 1 << 20));
-    assert_eq!(record["phases"][0]["notes"], json!(["ended when phase short was done"]));
+    assert_eq!(record["phases"][0]["notes"], json!(["ended because phase short ended"]));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_cannot_run_together_is_refused() {
     let two = |one: &str, other: &str| {
         format!("size = '1m'\n[[phase]]\ntargets = ['a']\n{one}\n[[phase]]\nconcurrent = true\n{other}\n")
     };
-    let same = "--verify needs each block to have one writer and nobody else at it (path=";
+    let same = "--verify needs one writer per block and no concurrent access to it (path=";
     for (job, expected) in [
         ("targets = ['null:']\nop = 'read'\nconcurrent = true\n".to_owned(), "no phase before it"),
         (two("op = 'write,read'", "targets = ['b']\nop = 'write'"), "has one operation (phase=number 1 of its stage)"),
@@ -158,7 +158,7 @@ fn what_cannot_run_together_is_refused() {
         (two("op = 'read'\nverify = true", "targets = ['b', 'a']\nop = 'randwrite'"), same),
         (
             two("op = 'read'\ncache = 'drop'", "targets = ['a']\nop = 'randread'\ncache = 'warm'"),
-            "--cache drop and --cache warm of one range undo each other (path=",
+            "--cache drop and --cache warm on one range cancel each other (path=",
         ),
         (
             "[[phase]]\ntargets = ['null:']\nop = 'read'\nend_others = true\n[[phase]]\ntargets = ['null:']\nop = 'read'\n"
@@ -384,7 +384,7 @@ fn what_never_began_has_no_figures() {
             (&arrivals["started_per_second"], &arrivals["unserved_operations"]),
             (&0.0.into(), &0.into())
         );
-        assert_eq!(record["phases"][phase]["notes"], json!(["ended when phase short was done"]));
+        assert_eq!(record["phases"][phase]["notes"], json!(["ended because phase short ended"]));
     }
 }
 

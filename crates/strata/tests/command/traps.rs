@@ -36,7 +36,7 @@ fn direct_through_the_cache_of_a_loop_device() {
         let Some(disk) = Loop::over(&backing, &["--direct-io=off"]) else { return skipped(test, NO_ROOT) };
         let told = Told::by(&scratch, &words(&disk));
         let detail = told.raised("direct_not_honoured");
-        assert!(detail.contains("through the page cache: --direct ends there"), "{detail}");
+        assert!(detail.contains("through the page cache, which ignores --direct"), "{detail}");
         let doubts = told.record["phases"][0]["doubts"].to_string();
         assert!(doubts.contains("losetup --direct-io=on"), "the remedy is the loop device's: {doubts}");
     }
@@ -70,7 +70,7 @@ fn direct_dropped_by_a_program_that_serves_a_file() {
         Told::by_one_of_five(&Scratch::new(), &words, |told| told.detail("direct_not_honoured").is_some());
     let detail = told.raised("direct_not_honoured");
     assert!(
-        detail.starts_with("of 800 MiB read with --direct at most ") && detail.contains("FUSE"),
+        detail.starts_with("of 800 MiB read with --direct, at most ") && detail.contains("FUSE"),
         "{detail}"
     );
 }
@@ -219,7 +219,7 @@ fn a_mapping_that_reads_ahead() {
     if told.observed("process_fetched_bytes").as_u64().is_none_or(|bytes| bytes < 32 * MIB) {
         return skipped(test, "the kernel does not count what a process reads, or reads little ahead");
     }
-    assert!(told.raised("read_amplification").ends_with("the kernel reads ahead"));
+    assert!(told.raised("read_amplification").ends_with("from the device (read-ahead)"));
     Told::by(&scratch, "media data --op read -e mmap -b 64k --cache drop").silent("read_amplification");
 }
 
@@ -333,7 +333,7 @@ fn compressed_and_shared_blocks() {
     let copy = file("copy");
     tool(&["cp", "--reflink=always", file("random").to_str().unwrap(), copy.to_str().unwrap()]).unwrap();
     let told = Told::by(&scratch, &words("copy"));
-    assert!(told.raised("encoded_extents").contains("shared with others (reflinks)"));
+    assert!(told.raised("encoded_extents").contains("shares blocks with other data (reflinks)"));
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn blocks_are_read_back_as_they_were_written() {
     assert_eq!(phases, [("write", 1 << 20), ("verify", 1 << 20), ("randwrite", 4096), ("verify", 4096)]);
     let ended = scratch.run("media other -s 4m --op write,randread --verify");
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("give --block-size for all phases"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("use one --block-size for all phases"), "{}", ended.stderr);
 }
 
 #[test]

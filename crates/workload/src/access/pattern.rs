@@ -124,7 +124,7 @@ impl Pattern {
             }
         }
         if zones.iter().any(|zone| zone.access_percent == 0 && zone.size_percent == 0) {
-            return Err(ParseError::new(WHAT, self, "zones that have a size or accesses"));
+            return Err(ParseError::new(WHAT, self, "zones with a size or with accesses"));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub static CONTROL: &[OptionDef] = &[
         "N",
         "none",
         Run,
-        "Keep time, latency, position and size of the first N operations of each worker, one by one, in the record",
+        "Record time, latency, position and size of each of the first N operations of every worker",
         operations_kept,
         |text| parse_u64_in("keep-operations", text, 1..=16_777_216)
     ),
@@ -33,7 +33,7 @@ pub static CONTROL: &[OptionDef] = &[
         "CLASS:ERROR,...",
         "none",
         Run,
-        "Failures that are counted and end nothing: write:ENOSPC,read:EIO",
+        "Errors that are counted but do not end the phase: write:ENOSPC,read:EIO",
         |spec, text| {
             spec.control.ignored_errors = parse_ignored_errors(text)?;
             Ok(())
@@ -53,7 +53,7 @@ pub static CONTROL: &[OptionDef] = &[
         "DURATION",
         "no limit",
         Load,
-        "The phase fails when an operation takes longer",
+        "Fail the phase if an operation takes longer",
         latency_ns_max,
         |text| above_zero("latency-max", text, "10ms").map(Span::ns)
     ),
@@ -62,7 +62,7 @@ pub static CONTROL: &[OptionDef] = &[
         "RATE",
         "no limit",
         Load,
-        "The phase fails when it does fewer operations a second over a --rate-cycle",
+        "Fail the phase if it completes fewer operations per second in a --rate-cycle",
         rate_min,
         parse_rate_min
     ),
@@ -71,7 +71,7 @@ pub static CONTROL: &[OptionDef] = &[
         "SIZE",
         "no limit",
         Load,
-        "The phase fails when it moves fewer bytes a second over a --rate-cycle",
+        "Fail the phase if it moves fewer bytes per second in a --rate-cycle",
         rate_bytes_min,
         |text: &str| text.parse::<units::ByteSize>().map(|size| size.0)
     ),
@@ -80,7 +80,7 @@ pub static CONTROL: &[OptionDef] = &[
         "DURATION",
         "1s",
         Load,
-        "Time that --rate-min and --rate-bytes-min are taken over",
+        "Period over which --rate-min and --rate-bytes-min are checked",
         rate_cycle_ns,
         |text| above_zero("rate-cycle", text, "1s").map(Span::ns)
     ),
@@ -89,7 +89,7 @@ pub static CONTROL: &[OptionDef] = &[
         "WEIGHT",
         "none",
         Load,
-        "Weight of each worker among those of the phases that run together; operations are done in this proportion. With a rate a worker keeps to it, and the others to the proportion",
+        "Weight of each worker among the phases that run together: operations are issued in this proportion. A worker with a rate keeps its rate; the others follow in proportion",
         flow,
         |text| parse_u64_in("flow", text, 1..=1_000_000).map(|weight| weight as u32)
     ),
@@ -98,7 +98,7 @@ pub static CONTROL: &[OptionDef] = &[
         "N",
         "0",
         Load,
-        "Hold the weight of --flow against those of this group alone",
+        "Compare --flow weights only within this group",
         flow_group,
         |text| parse_u64_in("flow-group", text, 0..=1_000_000).map(|group| group as u32)
     ),
@@ -108,7 +108,7 @@ pub static CONTROL: &[OptionDef] = &[
         "",
         "off",
         Load,
-        "Sequential writes to files go on until there is no room; without --size a file has all that is free",
+        "Write files sequentially until the file system is full; without --size, a file may use all free space",
         |spec, text| {
             spec.control.ends_when_full = super::value::switch("end-when-full", text)?;
             Ok(())
@@ -117,9 +117,9 @@ pub static CONTROL: &[OptionDef] = &[
     control!(
         "scheduler",
         "NAME",
-        "as it is",
+        "unchanged",
         Run,
-        "I/O scheduler of the devices below the targets while the phase runs; what was chosen before comes back",
+        "I/O scheduler of the devices below the targets during the phase; the previous one is restored",
         scheduler,
         |text| some_text("scheduler", text)
     ),
@@ -128,7 +128,7 @@ pub static CONTROL: &[OptionDef] = &[
         "COMMAND",
         "none",
         Run,
-        "Run by the shell before the phase, its output in NAME.prerun.txt; the phase fails where it fails",
+        "Shell command to run before the phase; its output goes to NAME.prerun.txt; if it fails, the phase fails",
         run_before,
         |text| some_text("run-before", text)
     ),
@@ -137,43 +137,43 @@ pub static CONTROL: &[OptionDef] = &[
         "COMMAND",
         "none",
         Run,
-        "Run by the shell after the phase, its output in NAME.postrun.txt",
+        "Shell command to run after the phase; its output goes to NAME.postrun.txt",
         run_after,
         |text| some_text("run-after", text)
     ),
     control!(
         "latency-target",
         "LATENCY[:PERCENT[:WINDOW]]",
-        "none; then 100 percent, 5s",
+        "none; PERCENT 100, WINDOW 5s",
         Load,
-        "Closed loop: search the largest depth up to --depth at which so many operations of a window stay within this, and end there",
+        "Closed loop: find the largest depth, up to --depth, at which PERCENT of the operations in a WINDOW complete within LATENCY, then end",
         latency_target,
         parse_latency_target
     ),
     control!(
         "end-when-steady",
-        "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]]",
-        "none; then intervals of 1s after 0s",
+        "METRIC:LIMIT:TIME[:RAMP[:INTERVAL]]",
+        "none; RAMP 0s, INTERVAL 1s",
         Load,
-        "End when iops, bw or lat (mean latency) stay within LIMIT of their mean, or iops_slope, bw_slope or lat_slope below it, over TIME: iops:10%:30s",
+        "End when, for TIME, iops, bw or lat (mean latency) stays within LIMIT of its mean, or iops_slope, bw_slope or lat_slope stays below LIMIT: iops:10%:30s",
         steady,
         parse_steady
     ),
     control!(
         "priority",
         "CLASS[:LEVEL]",
-        "as the process has it",
+        "inherited from the process",
         Run,
-        "Priority of the workers' I/O: realtime:0 to realtime:7, best-effort:0 to best-effort:7, or idle",
+        "I/O priority of the workers: realtime:0 to realtime:7, best-effort:0 to best-effort:7, or idle",
         priority,
         str::parse
     ),
     control!(
         "numa-memory",
         "POLICY[:NODES]",
-        "as the process has it",
+        "inherited from the process",
         Run,
-        "NUMA nodes that the workers' memory comes from: default, local, prefer:NODE, bind:NODES or interleave:NODES",
+        "NUMA policy of the workers' memory: default, local, prefer:NODE, bind:NODES or interleave:NODES",
         memory,
         str::parse
     ),

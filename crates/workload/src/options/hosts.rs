@@ -16,7 +16,7 @@ pub static HOSTS: &[OptionDef] = &[
         "LIST",
         "this process",
         Run,
-        "Hosts that carry out the run together: HOST[:PORT], ranges node[01-16], @FILE, local:N for N processes on this machine; may be repeated",
+        "Hosts that execute the run together: HOST[:PORT], ranges node[01-16], @FILE, local:N for N processes on this machine; may be repeated",
         |spec: &mut Spec, text| {
             spec.hosts.push(some_text("hosts", text)?);
             Ok(())
@@ -28,7 +28,7 @@ pub static HOSTS: &[OptionDef] = &[
         "N",
         "all",
         Run,
-        "The first N of the hosts carry out the run, the others are left alone; a phase of a job file may have fewer than others, and the rest wait",
+        "Use only the first N hosts for the run; the others stay idle. In a job file, a phase may use fewer hosts than other phases; the remaining hosts wait",
         |spec: &mut Spec, text| {
             spec.hosts_used = Some(parse_u64_in("hosts-used", text, 1..=65_536)? as u32);
             Ok(())
@@ -38,9 +38,9 @@ pub static HOSTS: &[OptionDef] = &[
         "host-targets",
         None,
         "auto|shared|own",
-        "auto: shared where the hosts see the same",
+        "auto: shared if the hosts see the same targets",
         Run,
-        "Whether the hosts share the targets out among them, or each has its own",
+        "Whether the hosts divide the same targets among them, or each host has its own targets",
         |spec: &mut Spec, text| {
             let choices =
                 [("auto", None), ("shared", Some(HostTargets::Shared)), ("own", Some(HostTargets::Own))];
@@ -54,7 +54,7 @@ pub static HOSTS: &[OptionDef] = &[
         "N",
         "each host keeps its part",
         Run,
-        "From each phase to the next, hosts take over the part of the host N before them, so that they read what others wrote",
+        "In each new phase, every host takes over the part of the host N ranks before it, so that it reads data that another host wrote",
         |spec: &mut Spec, text| {
             spec.rotate_hosts = Some(parse_u64_in("rotate-hosts", text, 1..=65_535)? as u32);
             Ok(())
@@ -66,7 +66,7 @@ pub static HOSTS: &[OptionDef] = &[
         "stop|continue",
         "stop",
         Run,
-        "After the failure of a host: end the run with what was measured, or go on with the others",
+        "If a host fails: end the run and keep its results so far, or continue with the other hosts",
         |spec: &mut Spec, text| {
             let choices = [("stop", OnHostFailure::Stop), ("continue", OnHostFailure::Continue)];
             spec.on_host_failure = Some(choice("on-host-failure", text, &choices)?);
@@ -77,14 +77,14 @@ pub static HOSTS: &[OptionDef] = &[
         "fingerprint",
         None,
         "HOST=sha256:HEX",
-        "as noted when the host was met first",
+        "recorded at the first connection to the host",
         Run,
-        "Certificate of a host, as its first line says it; any other is refused; may be repeated",
+        "Certificate fingerprint of a host, printed in the first line of its output; other certificates are rejected; may be repeated",
         |spec: &mut Spec, text| {
             spec.fingerprints.push(some_text("fingerprint", text)?);
             Ok(())
         }
     ),
-    token_file("File with the secret that hosts beyond loopback demand"),
-    tls("TLS for control on loopback too"),
+    token_file("File with the secret; required by hosts that are not on loopback"),
+    tls("Use TLS for the control channel on loopback too"),
 ];

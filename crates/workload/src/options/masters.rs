@@ -6,9 +6,9 @@ use crate::spec::Spec;
 
 /// Options of a load that other processes may drive.
 pub static MASTERS: &[OptionDef] = &[
-    clients("Control addresses of engines that drive the load, all at once"),
-    token_file("File with the secret that engines beyond loopback demand"),
-    tls("TLS for control on loopback too"),
+    clients("Control addresses of the engines that generate the load, all at the same time"),
+    token_file("File with the secret; required by engines that are not on loopback"),
+    tls("Use TLS for the control channel on loopback too"),
 ];
 
 /// Masters: control addresses of the processes that drive.
@@ -32,7 +32,7 @@ pub const fn token_file(help: &'static str) -> OptionDef {
 /// TLS of the control channel.
 #[must_use]
 pub const fn tls(help: &'static str) -> OptionDef {
-    option!("tls", None, "", "off on loopback, on beyond it", Run, help, |spec: &mut Spec, text| {
+    option!("tls", None, "", "off on loopback, on elsewhere", Run, help, |spec: &mut Spec, text| {
         spec.tls = switch("tls", text)?;
         Ok(())
     })

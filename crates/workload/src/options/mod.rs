@@ -260,9 +260,9 @@ pub fn unknown(layer: Layer, key: &str) -> ParseError {
     let others: Vec<_> = Layer::all().iter().filter(has).map(|other| other.name).collect();
     match others[..] {
         [] => ParseError::new("an option", key, nearest(layer, &flag)),
-        [other] => ParseError::new(what(), key, format!("it for the {other} layer alone")),
+        [other] => ParseError::new(what(), key, format!("it only for the {other} layer")),
         [ref first @ .., last] => {
-            let all = format!("it for the {} and {last} layers alone", first.join(", "));
+            let all = format!("it only for the {} and {last} layers", first.join(", "));
             ParseError::new(what(), key, all)
         }
     }
@@ -271,6 +271,6 @@ pub fn unknown(layer: Layer, key: &str) -> ParseError {
 fn nearest(layer: Layer, flag: &str) -> String {
     match units::nearest(flag, of(layer).map(|option| option.name)) {
         Some(name) => format!("{name} (the nearest there is)"),
-        None => format!("an option of `strata {} --help`", layer.command),
+        None => format!("an option listed in `strata {} --help`", layer.command),
     }
 }

@@ -94,7 +94,7 @@ pub static LOAD: &[OptionDef] = &[
         "time",
         None,
         "DURATION",
-        "one pass over the range; 5s where the target has no size",
+        "one pass over the range; 5s if the target has no size",
         Load,
         "End after this long",
         time,
@@ -126,7 +126,7 @@ pub static LOAD: &[OptionDef] = &[
         "auto|none|DURATION",
         "auto",
         Load,
-        "auto finds the steady part and cuts what is before it from the figures; a duration runs before the window opens",
+        "auto: detect and exclude warm-up; DURATION: run this long before measuring",
         warmup,
         warmup
     ),
@@ -136,7 +136,7 @@ pub static LOAD: &[OptionDef] = &[
         "RATE|N%",
         "closed loop",
         Load,
-        "Open loop: operations a second of all workers together (300k), or a share of what --saturate finds first (70%); latency counts from the intended start",
+        "Open loop: operations per second of all workers together (300k), or a percentage of the rate that --saturate finds first (70%); latency is measured from the scheduled start",
         |spec, text| {
             match value::asked_rate(text)? {
                 value::AskedRate::PerSecond(rate) => spec.rate = Some(rate),
@@ -163,7 +163,7 @@ pub static LOAD: &[OptionDef] = &[
         "DURATION",
         "none",
         Load,
-        "A worker waits this long after every --think-blocks operations, with nothing in flight; with --rate, what was due meanwhile follows at once",
+        "Pause of a worker after every --think-blocks operations, with nothing in flight; with --rate, operations that became due in the pause are issued at once after it",
         think_time,
         |text| above_zero("think-time", text, "1ms")
     ),
@@ -183,7 +183,7 @@ pub static LOAD: &[OptionDef] = &[
         "DURATION",
         "no limit",
         Load,
-        "Time of a worker's operations between two pauses of --think-time; with --think-blocks whichever is over first",
+        "Time between two pauses of --think-time; with --think-blocks, the limit that is reached first",
         think_after,
         |text| above_zero("think-after", text, "1s")
     ),
@@ -193,7 +193,7 @@ pub static LOAD: &[OptionDef] = &[
         "DURATION",
         "0",
         Load,
-        "Part of a pause of --think-time in which the worker keeps its processor busy",
+        "Part of a --think-time pause in which the worker busy-waits",
         think_spin,
         |text| above_zero("think-spin", text, "1ms")
     ),
@@ -201,7 +201,7 @@ pub static LOAD: &[OptionDef] = &[
         "no-catch-up",
         "off",
         Load,
-        "With --rate and --think-time: what was due in a pause comes after it at the rate, not all at once",
+        "With --rate and --think-time: issue operations that became due in a pause at the rate, not all at once",
         no_catch_up
     ),
     general!(
@@ -210,7 +210,7 @@ pub static LOAD: &[OptionDef] = &[
         "DURATION",
         "none",
         Load,
-        "Begin this long after the phase, or the phases that run together, could begin",
+        "Delay before the phase starts; for phases that run together, after their common start",
         start_delay,
         str::parse
     ),
@@ -225,7 +225,7 @@ pub static LOAD: &[OptionDef] = &[
         "end-others",
         "off",
         Load,
-        "When this phase is done, the phases that run at the same time end too",
+        "When this phase ends, end the phases that run at the same time too",
         end_others
     ),
     general!(
@@ -234,7 +234,7 @@ pub static LOAD: &[OptionDef] = &[
         "WHAT=N,N,...",
         "none",
         Load,
-        "One phase a value of depth, threads, block-size or rate: depth=1,2,4,8",
+        "Run one phase per value of depth, threads, block-size or rate: depth=1,2,4,8",
         ladder,
         |text| ladder(text, Some("block-size"))
     ),
@@ -242,7 +242,7 @@ pub static LOAD: &[OptionDef] = &[
         "saturate",
         "off",
         Load,
-        "Climb depth, then threads, until the rate no longer grows, and say where the knee is",
+        "Raise depth, then threads, until throughput stops growing, and report the knee",
         saturate
     ),
     general!(
@@ -251,7 +251,7 @@ pub static LOAD: &[OptionDef] = &[
         "N",
         "all free slots; 1 for direct I/O on files and block devices",
         Load,
-        "Most operations handed to the driver at once",
+        "Maximum operations submitted to the driver at once",
         batch,
         |text| count("batch", text, 1, 65_536)
     ),
@@ -261,7 +261,7 @@ pub static LOAD: &[OptionDef] = &[
         "N",
         "1",
         Load,
-        "Completions to wait for before going on",
+        "Minimum completions to wait for before continuing",
         batch_min,
         |text| count("batch-min", text, 1, 65_536)
     ),
@@ -269,9 +269,9 @@ pub static LOAD: &[OptionDef] = &[
         "batch-max",
         None,
         "N",
-        "all that have completed",
+        "all available completions",
         Load,
-        "Most completions collected at once",
+        "Maximum completions collected at once",
         batch_max,
         |text| count("batch-max", text, 1, 65_536)
     ),
@@ -285,7 +285,7 @@ pub static CONTENT: &[OptionDef] = &[
         "random|zero|HEX",
         "random",
         Data,
-        "What is written: incompressible data, zeros, or repeated bytes such as 0xdeadbeef",
+        "Data to write: incompressible data, zeros, or repeated bytes such as 0xdeadbeef",
         content,
         |text: &str| parse_content(text).map(|_| text.to_owned())
     ),
@@ -295,7 +295,7 @@ pub static CONTENT: &[OptionDef] = &[
         "PERCENT",
         "0",
         Data,
-        "Share of each 4 KiB that a compressor can take away",
+        "Percentage of each 4 KiB that is compressible",
         compress,
         |text: &str| text.parse::<Percent>().map(Percent::get)
     ),
@@ -305,7 +305,7 @@ pub static CONTENT: &[OptionDef] = &[
         "PERCENT",
         "0",
         Data,
-        "Share of 4 KiB chunks that are copies of others",
+        "Percentage of 4 KiB chunks that are duplicates",
         dedupe,
         |text: &str| text.parse::<Percent>().map(Percent::get)
     ),
@@ -315,7 +315,7 @@ pub static CONTENT: &[OptionDef] = &[
         "SIZE",
         "64KiB",
         Data,
-        "Different data that the copies of --dedupe are copies of, in chunks of 4 KiB",
+        "Amount of distinct data that --dedupe copies, in chunks of 4 KiB",
         dedupe_set,
         |text| nonzero_size("dedupe-set", text)
     ),
@@ -323,7 +323,7 @@ pub static CONTENT: &[OptionDef] = &[
         "dedupe-global",
         "off",
         Data,
-        "Copies are of the same data in all phases that say so; they follow from --seed",
+        "Copy the same data in all phases that have this option; the data depend on --seed",
         dedupe_global
     ),
     general!(
@@ -332,7 +332,7 @@ pub static CONTENT: &[OptionDef] = &[
         "full|stamp|once",
         "full on files and block devices, once elsewhere",
         Data,
-        "Before each write: fill the buffer anew, stamp 16 bytes of each 4 KiB, or nothing",
+        "Before each write: refill the whole buffer, stamp 16 bytes of each 4 KiB, or change nothing",
         refill,
         |text| choice(
             "refill",
@@ -344,7 +344,7 @@ pub static CONTENT: &[OptionDef] = &[
         "verify",
         "off",
         Data,
-        "Write blocks that carry target, offset, run and sequence; check every block that is read, and read back all that was written",
+        "Write blocks that contain target, offset, run and sequence; check every block that is read, and read back all written blocks",
         verify
     ),
 ];
@@ -355,9 +355,9 @@ pub static RUN: &[OptionDef] = &[
         "seed",
         None,
         "N",
-        "drawn, and in the record",
+        "random; stored in the record",
         Run,
-        "The same seed gives the same operations and data",
+        "Random seed: the same seed repeats the same operations and data",
         seed,
         |text| parse_u64_in("seed", text, 0..=u64::MAX)
     ),
@@ -367,7 +367,7 @@ pub static RUN: &[OptionDef] = &[
         "LIST",
         "not pinned",
         Run,
-        "Pin workers to these processors, round robin: 0,2,4-7",
+        "Pin workers to these CPUs, round-robin: 0,2,4-7",
         cores,
         |text| parse_index_list("cores", text, 65_536)
     ),
@@ -377,7 +377,7 @@ pub static RUN: &[OptionDef] = &[
         "split|shared",
         "split",
         Run,
-        "split: each worker on one of --cores; shared: each on any of them",
+        "split: each worker runs on one of --cores; shared: each worker may run on any of them",
         cores_policy,
         |text| choice(
             "cores-policy",
@@ -391,7 +391,7 @@ pub static RUN: &[OptionDef] = &[
         "LIST",
         "not pinned",
         Run,
-        "Pin workers to the processors of these NUMA nodes, round robin",
+        "Pin workers to the CPUs of these NUMA nodes, round-robin",
         numa,
         |text| parse_index_list("numa", text, 1024)
     ),
@@ -399,23 +399,23 @@ pub static RUN: &[OptionDef] = &[
         "split-latency",
         "off",
         Run,
-        "Time submission and completion apart too, and count queue depths and batch sizes",
+        "Also measure submission and completion latency separately, and count queue depths and batch sizes",
         split_latency
     ),
     general_switch!(
         "profile",
         "off",
         Run,
-        "Break the time of each worker down: each kind of call, filling and checking, waiting, and strata itself",
+        "Break down the time of each worker: each kind of call, filling and checking buffers, waiting, and strata's own overhead",
         profile
     ),
     option!(
         "interval",
         None,
         "DURATION",
-        "20ms, less for runs under 2s, doubled as the run gets longer",
+        "20ms; shorter for runs under 2s; doubled as the run gets longer",
         Run,
-        "Length of the intervals of the series",
+        "Interval of the time series",
         |spec, text| {
             let span: Span = text.parse()?;
             if span.ns() < 1_000_000 {
@@ -431,16 +431,16 @@ pub static RUN: &[OptionDef] = &[
         "stop|continue",
         "stop",
         Run,
-        "After a failed operation: end the phase, or count it and go on",
+        "After a failed operation: end the phase, or count the error and continue",
         on_error,
         |text| choice("on-error", text, &[("stop", OnError::Stop), ("continue", OnError::Continue)])
     ),
-    general_switch!("keep", "off", Run, "Leave the files that the run created", keep),
+    general_switch!("keep", "off", Run, "Keep the files that the run created", keep),
     general_switch!(
         "destroy-data",
         "off",
         Run,
-        "Allow writes to a device or file that carries data of others",
+        "Allow writes to a device or file with data that strata did not write",
         destroy_data
     ),
     general!(

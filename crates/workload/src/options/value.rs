@@ -71,7 +71,7 @@ pub enum AskedRate {
     PercentOfSaturation(f64),
 }
 
-/// Parses a rate, or a share of the rate at saturation.
+/// Parses a rate, or a percentage of the rate at saturation.
 ///
 /// # Errors
 /// Text that is neither.
@@ -82,7 +82,7 @@ pub fn asked_rate(text: &str) -> Result<AskedRate, ParseError> {
     match number.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(AskedRate::PercentOfSaturation(percent)),
         _ => Err(ParseError::new(
-            "a share of the rate at saturation",
+            "a percentage of the rate at saturation",
             text,
             "above 0% and up to 100%, such as 70%",
         )),

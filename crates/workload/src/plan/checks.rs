@@ -11,27 +11,24 @@ pub fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
     let wrong = [
         (
             spec.control.flow.is_some() && spec.think_time.is_some(),
-            "--flow holds a loop back by itself: leave out --think-time",
+            "--flow already paces the load: leave out --think-time",
         ),
         (
             spec.control.flow_group.is_some() && spec.control.flow.is_none(),
-            "--flow-group is the group of a weight: give --flow too",
+            "--flow-group requires --flow: add it",
         ),
         (
             spec.control.latency_target.is_some()
                 && (is_open_loop(spec) || spec.think_time.is_some() || spec.control.flow.is_some()),
-            "--latency-target searches the depth of a closed loop: leave out --rate, --think-time and --flow",
+            "--latency-target requires a closed loop: leave out --rate, --think-time and --flow",
         ),
         (
             spec.control.rate_cycle_ns.is_some()
                 && spec.control.rate_min.is_none()
                 && spec.control.rate_bytes_min.is_none(),
-            "--rate-cycle is the time of --rate-min and --rate-bytes-min: give one of them too",
+            "--rate-cycle requires --rate-min or --rate-bytes-min: add one of them",
         ),
-        (
-            spec.cores_policy.is_some() && spec.cores.is_none(),
-            "--cores-policy deals out the processors of --cores: give both",
-        ),
+        (spec.cores_policy.is_some() && spec.cores.is_none(), "--cores-policy requires --cores: add it"),
     ];
     match wrong.into_iter().chain(wrong_pauses(spec)).find(|(is_wrong, _)| *is_wrong) {
         Some((_, message)) => refuse(message.to_owned()),
@@ -49,19 +46,19 @@ fn wrong_pauses(spec: &Spec) -> [(bool, &'static str); 4] {
     [
         (
             (spec.think_after.is_some() || spec.think_spin.is_some()) && spec.think_time.is_none(),
-            "--think-after and --think-spin are of the pauses of --think-time: give it too",
+            "--think-after and --think-spin require --think-time: add it",
         ),
         (
             spec.think_spin.zip(spec.think_time).is_some_and(|(spin, pause)| spin.ns() > pause.ns()),
-            "--think-spin is a part of --think-time: use as much or less",
+            "--think-spin cannot be longer than --think-time: use a shorter --think-spin",
         ),
         (
             spec.no_catch_up && (spec.think_time.is_none() || !is_open_loop(spec)),
-            "--no-catch-up says what becomes of a --rate in the pauses of --think-time: give both",
+            "--no-catch-up requires --rate and --think-time: give both",
         ),
         (
             spec.think_blocks.is_some() && spec.think_time.is_none(),
-            "--think-blocks counts the operations between pauses: give --think-time too",
+            "--think-blocks requires --think-time: add it",
         ),
     ]
 }
@@ -79,11 +76,11 @@ pub fn check_depth(
 ) -> Result<(), PlanError> {
     if depth > 1 && !asynchronous {
         return refuse(format!(
-            "engine {engine} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}{instead}"
+            "engine {engine} runs one operation at a time and does not support --depth {depth}: use --threads {depth}{instead}"
         ));
     }
     if depth > depth_max {
-        return refuse(format!("engine {engine} takes a depth of at most {depth_max}, not {depth}"));
+        return refuse(format!("engine {engine} supports a depth of at most {depth_max}, not {depth}"));
     }
     Ok(())
 }

@@ -94,13 +94,13 @@ pub fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
     let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
     let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
     if content != ContentChoice::Random && (compress_percent > 0 || dedupe_percent > 0) {
-        return refuse("--compress and --dedupe shape random content: leave out --content".to_owned());
+        return refuse("--compress and --dedupe require random content: leave out --content".to_owned());
     }
     // Shares of compressible and repeated data hold only when every write is made anew.
     let shaped = compress_percent > 0 || dedupe_percent > 0;
     let refill = match spec.refill {
         Some(refill) if shaped && refill != Refill::Full => {
-            return refuse("--compress and --dedupe need --refill full".to_owned());
+            return refuse("--compress and --dedupe require --refill full".to_owned());
         }
         Some(refill) => refill,
         None if shaped => Refill::Full,
@@ -108,9 +108,7 @@ pub fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
         None => Refill::Once,
     };
     if dedupe_percent == 0 && (spec.dedupe_set.is_some() || spec.dedupe_global) {
-        return refuse(
-            "--dedupe-set and --dedupe-global are of the copies of --dedupe: give it too".to_owned(),
-        );
+        return refuse("--dedupe-set and --dedupe-global require --dedupe: add it".to_owned());
     }
     let chunks = |set: ByteSize| set.0.div_ceil(CHUNK_SIZE_BYTES_DEFAULT.into());
     Ok(ContentPlan {

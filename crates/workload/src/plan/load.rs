@@ -19,13 +19,13 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
     let unlimited = spec.time.is_none() && spec.count.is_none() && spec.bytes.is_none();
     let time_ns = spec.time.map(|time| time.ns()).or(time_ns_default.filter(|_| unlimited));
     if spec.cores.is_some() && spec.numa.is_some() {
-        return refuse("--cores and --numa both say where workers run: give one of them".to_owned());
+        return refuse("--cores and --numa exclude each other: give one of them".to_owned());
     }
     if spec.arrivals.is_some() && !super::checks::is_open_loop(spec) {
-        return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
+        return refuse("--arrivals requires an open loop: add --rate".to_owned());
     }
     if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
-        return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
+        return refuse("--saturate sets the load itself: leave out --rate and --ladder".to_owned());
     }
     let batch_min = spec.batch_min.unwrap_or(1);
     if batch_min > depth {

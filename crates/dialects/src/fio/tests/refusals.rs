@@ -50,7 +50,7 @@ fn options_are_refused_by_name_with_the_nearest() {
     refused("--num_range=8", &["num_range: is not supported: ", "io_uring_cmd"]);
     refused("--unified_rw_reporting=all", &["unified_rw_reporting: ", "mixed"]);
     refused("--ss=iops", &["ss: ", "such as iops:10%"]);
-    refused("--ss=iops:1% --ss_dur=1", &["steadystate: ", "two intervals or more"]);
+    refused("--ss=iops:1% --ss_dur=1", &["steadystate: ", "at least two intervals"]);
     refused("--latency_target=50ms", &["latency_target: requires latency_window"]);
     refused("--ignore_error=EWHAT", &["ignore_error: ", "such as EIO"]);
     refused("--prio=9", &["prio: level 9: use 0"]);

@@ -56,7 +56,7 @@ impl MasterJob {
     pub fn check(&self, limits: &AcceptLimits) -> Result<(), Error> {
         let refused = |message: String| Err(Error::usage("plan", message));
         if self.parts.is_empty() || self.parts.len() > PARTS_MAX {
-            return refused(format!("{} parts: accepted are 1 to {PARTS_MAX}", self.parts.len()));
+            return refused(format!("{} parts: use 1 to {PARTS_MAX}", self.parts.len()));
         }
         let (mut threads, mut buffer_bytes) = (0_u64, 0_u64);
         for MasterPart { plan, .. } in &self.parts {
@@ -67,7 +67,7 @@ impl MasterJob {
         let accepted_bytes = buffer_bytes_max(limits.memory_bytes);
         if threads > THREADS_MAX || buffer_bytes > accepted_bytes {
             return refused(format!(
-                "{threads} workers with {buffer_bytes} bytes of buffers: accepted are {THREADS_MAX} and {accepted_bytes}"
+                "{threads} workers with {buffer_bytes} bytes of buffers: use at most {THREADS_MAX} workers and {accepted_bytes} bytes"
             ));
         }
         Ok(())
@@ -83,7 +83,7 @@ impl MasterPart {
         let masters = self.plan.master_plans();
         let tag = masters
             .get(self.master)
-            .ok_or_else(|| Error::usage("plan", format!("there is no master {} in it", self.master)))?
+            .ok_or_else(|| Error::usage("plan", format!("the plan has no master {}", self.master)))?
             .tag;
         let load = self.plan.load_mut();
         let is_free = load.cores.is_empty() && load.numa.is_empty();
@@ -111,8 +111,8 @@ pub struct MasterSettings {
 /// A plan that cannot be carried out here.
 pub fn prepare(message: &PlanMessage, settings: &MasterSettings) -> Result<Box<dyn Prepared>, Error> {
     find(&message.layer).map_err(|_| {
-        Error::usage("plan", format!("this engine drives no load of layer {:?}", message.layer))
-            .remedy(format!("send it one of layer {}", names().join(" or ")))
+        Error::usage("plan", format!("this engine does not generate loads of layer {:?}", message.layer))
+            .remedy(format!("send it a load of layer {}", names().join(" or ")))
     })?;
     let mut job: MasterJob = message.decode()?;
     let limits = AcceptLimits {
@@ -121,7 +121,7 @@ pub fn prepare(message: &PlanMessage, settings: &MasterSettings) -> Result<Box<d
     };
     job.check(&limits)?;
     if job.parts.iter().any(|part| part.plan.layer() != message.layer) {
-        return Err(Error::usage("plan", "the phases that one process drives are of one layer"));
+        return Err(Error::usage("plan", "all phases that one process drives must be of one layer"));
     }
     for part in &mut job.parts {
         part.take_place(&settings.cores)?;

@@ -37,7 +37,7 @@ pub fn kept_command() -> Result<Command, Error> {
 
 fn binary() -> Result<std::path::PathBuf, Error> {
     std::env::current_exe()
-        .map_err(|error| Error::system("engine", "cannot find the program of this process", error))
+        .map_err(|error| Error::system("engine", "cannot find the executable of this process", error))
 }
 
 /// Takes the place that the environment says: a session of its own, or the same end as another process.
@@ -47,16 +47,16 @@ fn binary() -> Result<std::path::PathBuf, Error> {
 pub fn settle() -> Result<(), Error> {
     if is_detached() {
         rustix::process::setsid()
-            .map_err(|error| Error::system("engine", "cannot leave the session of the terminal", error))?;
+            .map_err(|error| Error::system("engine", "cannot leave the terminal session", error))?;
     }
     let keeper = std::env::var(KEEPER).ok().and_then(|number| number.parse::<i32>().ok());
     if let Some(keeper) = keeper {
         let signal = Some(rustix::process::Signal::TERM);
         rustix::process::set_parent_process_death_signal(signal)
-            .map_err(|error| Error::system("engine", "cannot end with another process", error))?;
+            .map_err(|error| Error::system("engine", "cannot tie the process to its parent", error))?;
         let parent = rustix::process::getppid().map(rustix::process::Pid::as_raw_pid);
         if parent != Some(keeper) {
-            return Err(Error::new(ErrorKind::Run, "engine", "the process that it was started for is gone"));
+            return Err(Error::new(ErrorKind::Run, "engine", "the process that started it no longer exists"));
         }
     }
     Ok(())
@@ -106,11 +106,7 @@ pub fn await_line(child: &mut Child) -> Result<String, Error> {
         // It may have ended by itself.
         let _ = child.kill();
         let _ = child.wait();
-        Error::new(
-            ErrorKind::Run,
-            "engine",
-            format!("the engine did not come to serve within {READY_WAIT:?}"),
-        )
+        Error::new(ErrorKind::Run, "engine", format!("the engine was not ready within {READY_WAIT:?}"))
     })
 }
 
@@ -138,5 +134,5 @@ pub fn release(is_background: bool) -> Result<(), Error> {
         return Ok(());
     }
     rustix::stdio::dup2_stdout(std::io::stderr())
-        .map_err(|error| Error::system("engine", "cannot turn to the log", error))
+        .map_err(|error| Error::system("engine", "cannot redirect the output to the log", error))
 }

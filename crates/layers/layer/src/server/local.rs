@@ -48,7 +48,7 @@ impl LocalEngine {
     pub fn start(request: &LocalRequest<'_>) -> Result<Self, Error> {
         let system = |what: &'static str| move |error: std::io::Error| Error::system("loopback", what, error);
         // What it says goes to a file without a name: nobody reads a pipe while the run is under way.
-        let mut log = unnamed_file().map_err(system("cannot make a file for what the engine says"))?;
+        let mut log = unnamed_file().map_err(system("cannot create a file for the output of the engine"))?;
         let mut command = kept_command()?;
         command
             .args(["engine", "--until-stdin-closes", "--no-attach-info", "--listen", "127.0.0.1:0"])
@@ -80,7 +80,7 @@ impl LocalEngine {
         let engine = Self { child: Mutex::new(child), uri: uri.clone().unwrap_or_default() };
         match uri {
             Some(_) => Ok(engine),
-            None => Err(Error::new(ErrorKind::Run, "loopback", "the engine does not say where it serves")),
+            None => Err(Error::new(ErrorKind::Run, "loopback", "the engine did not report its address")),
         }
     }
 

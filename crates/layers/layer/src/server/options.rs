@@ -33,7 +33,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
     own!("rank", "N", "0", Workload, "Rank of the engine in its group", rank, |text| {
         parse_u64_in("rank", text, 0..=u64::from(u32::MAX - 1)).map(|rank| rank as u32)
     }),
-    own!("group", "NAME", "daos_server", Workload, "Group that it is a rank of", group, |text| word(
+    own!("group", "NAME", "daos_server", Workload, "Group that the engine belongs to", group, |text| word(
         "group", text
     )),
     own!(
@@ -49,7 +49,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "no-attach-info",
         "off",
         Workload,
-        "Stand in no attach info: clients name its control address",
+        "Do not appear in attach info: clients give its control address",
         no_attach_info
     ),
     own!(
@@ -73,13 +73,13 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
     own!(
         "dir",
         "DIR",
-        "none: it serves RPCs alone; with --pool in memory, and removed at the end",
+        "none: serve only RPCs; with --pool, in memory and removed at the end",
         Workload,
-        "Directory of the pool that it serves objects from; made with --scm and --nvme where there is none",
+        "Directory of the pool to serve objects from; created with --scm and --nvme if it does not exist",
         dir,
         |text| path("dir", text)
     ),
-    own!("pool", "LABEL", "the name of --dir", Workload, "Label of that pool", pool, |text| label(
+    own!("pool", "LABEL", "the name of --dir", Workload, "Label of the pool in --dir", pool, |text| label(
         "pool", text
     )),
     own!(
@@ -87,7 +87,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "SIZE",
         "1g",
         Data,
-        "Mapped memory of a pool that is made, of all targets together",
+        "Mapped memory of a newly created pool, total of all targets",
         scm,
         |text| nonzero_size("scm", text)
     ),
@@ -96,7 +96,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "SIZE",
         "0: no data file",
         Data,
-        "Data file of a pool that is made, of all targets together",
+        "Data file of a newly created pool, total of all targets",
         nvme,
         str::parse
     ),
@@ -105,7 +105,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "SIZE",
         "4k",
         Data,
-        "Values from this size on go to the data file, where there is one",
+        "Values of at least this size go to the data file, if one exists",
         threshold,
         |text| nonzero_size("threshold", text)
     ),
@@ -114,7 +114,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "none|batch|sync",
         "sync",
         Data,
-        "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
+        "When an update completes: in memory; in memory and durable within 10 ms or 1 MiB; when it is durable",
         durability,
         |text| choice("durability", text, &[("none", "none"), ("batch", "batch"), ("sync", "sync")])
     ),
@@ -123,16 +123,16 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "auto|cpu|msync",
         "auto: by the CPU on tmpfs and DAX, by system calls elsewhere",
         Data,
-        "How mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
+        "How mapped memory is made durable; with PMEM_NO_FLUSH=1, cpu only issues fences",
         flush,
         |text| choice("flush", text, &[("auto", "auto"), ("cpu", "cpu"), ("msync", "msync")])
     ),
     own!(
         "allocate",
         "ahead|whole|needed",
-        "ahead: by a thread beside the updates",
+        "ahead: by a background thread",
         Data,
-        "When the store takes its space; whole: all of it when the pool is made or opened; needed: by the update that needs it",
+        "When the store allocates space; whole: all of it when the pool is created or opened; needed: in the update that needs it",
         allocate,
         |text| choice("allocate", text, &[("ahead", "ahead"), ("whole", "whole"), ("needed", "needed")])
     ),
@@ -141,7 +141,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "HOST:PORT",
         "127.0.0.1:0, or the address of --interface",
         Engine,
-        "Where it takes data connections; beyond loopback --token-file is needed; port 0 is a free one",
+        "Address for data connections; requires --token-file unless it is on loopback; port 0 selects a free port",
         listen,
         |text| address("listen", text)
     ),
@@ -150,7 +150,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "HOST:PORT",
         "the address of --listen with a free port",
         Engine,
-        "Where it takes commands",
+        "Address for control connections",
         control,
         |text| address("control", text)
     ),
@@ -159,7 +159,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "NAME",
         "tcp",
         Engine,
-        "How its endpoints are reached: tcp, ofi+tcp, ofi+shm, ofi+verbs, ...; see `strata net scan`",
+        "Transport of its endpoints: tcp, ofi+tcp, ofi+shm, ofi+verbs, ...; see `strata net scan`",
         provider,
         |text| word("provider", text)
     ),
@@ -168,7 +168,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "NAME",
         "$OFI_INTERFACE, else loopback",
         Engine,
-        "Network interface that it serves, such as eth0",
+        "Network interface to serve on, such as eth0",
         interface,
         |text| word("interface", text)
     ),
@@ -177,7 +177,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "NAME",
         "$OFI_DOMAIN, else that of the interface",
         Engine,
-        "The fabric's own name of the interface, such as mlx5_0",
+        "Fabric name of the interface, such as mlx5_0",
         domain,
         |text| word("domain", text)
     ),
@@ -186,25 +186,25 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "spin|adaptive|block",
         "adaptive",
         Engine,
-        "How service threads wait for messages: never asleep; asking for a while, then asleep; asleep",
+        "How service threads wait for messages: poll only; poll for a while, then sleep; sleep",
         poll,
         |text| poll("poll", text)
     ),
     own!(
         "send-buffer",
         "SIZE",
-        "the kernel's own sizing",
+        "sized by the kernel",
         Engine,
-        "tcp: buffer of a socket for sending (SO_SNDBUF)",
+        "tcp: send buffer of a socket (SO_SNDBUF)",
         send_buffer,
         |text| socket_buffer("send-buffer", text)
     ),
     own!(
         "receive-buffer",
         "SIZE",
-        "the kernel's own sizing",
+        "sized by the kernel",
         Engine,
-        "tcp: buffer of a socket for receiving (SO_RCVBUF)",
+        "tcp: receive buffer of a socket (SO_RCVBUF)",
         receive_buffer,
         |text| socket_buffer("receive-buffer", text)
     ),
@@ -231,7 +231,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "N",
         "4096",
         Data,
-        "Connections at a time; more are refused. One client address has three quarters of them at most",
+        "Maximum concurrent connections; more are rejected. One client address may use at most three quarters of them",
         connections_max,
         |text| count("connections-max", text, 1, 1 << 20)
     ),
@@ -240,7 +240,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "SIZE",
         "4g",
         Data,
-        "Memory of all buffers, shared out fairly to clients (docs/security.md); an RPC that needs more is answered with ENOMEM",
+        "Memory of all buffers, divided fairly among clients (docs/security.md); an RPC that needs more fails with ENOMEM",
         memory_max,
         |text| nonzero_size("memory-max", text)
     ),
@@ -249,7 +249,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "LIST",
         "not pinned",
         Run,
-        "Pin service threads to these processors, round robin: 0,2,4-7",
+        "Pin service threads to these CPUs, round-robin: 0,2,4-7",
         cores,
         |text| parse_index_list("cores", text, 65_536)
     ),
@@ -258,16 +258,22 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "FILE",
         "none",
         Run,
-        "File with the secret that clients must know; needed beyond loopback",
+        "File with the secret that clients must know; required unless it serves only loopback",
         token_file,
         |text| path("token-file", text)
     ),
-    own_switch!("tls", "off on loopback, on beyond it", Run, "TLS for control on loopback too", tls),
+    own_switch!(
+        "tls",
+        "off on loopback, on elsewhere",
+        Run,
+        "Use TLS for the control channel on loopback too",
+        tls
+    ),
     own_switch!(
         "until-stdin-closes",
         "off",
         Run,
-        "End when standard input closes, as it does when the process that started it ends",
+        "End when standard input closes, for example when the parent process ends",
         until_stdin_closes
     ),
     own!(
@@ -275,7 +281,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "LOG",
         "off",
         Run,
-        "Go on in the background once it serves, with what it says in this file",
+        "Continue in the background once it is ready, with its output in this file",
         background,
         |text| path("background", text)
     ),

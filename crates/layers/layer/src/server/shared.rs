@@ -88,7 +88,7 @@ impl SharedStores {
     pub fn notes(&self) -> Vec<String> {
         let note = |served: &SharedStore| {
             format!(
-                "{} is served to the processes of this run by an engine at {}: one process alone can have it open itself",
+                "{} is served to the processes of this run by an engine at {}, because only one process can open it",
                 served.target,
                 served.address()
             )

@@ -201,13 +201,13 @@ impl fmt::Display for CoursePlan {
         }
         match self.visit {
             Visit::Sequential => {}
-            Visit::RoundRobin(1) => words.push("targets in turns".to_owned()),
-            Visit::RoundRobin(count) => words.push(format!("targets in turns of {count}")),
+            Visit::RoundRobin(1) => words.push("targets in turn".to_owned()),
+            Visit::RoundRobin(count) => words.push(format!("targets in turn, {count} operations each")),
             Visit::Random(1) => words.push("targets at random".to_owned()),
-            Visit::Random(count) => words.push(format!("targets at random for {count}")),
+            Visit::Random(count) => words.push(format!("targets at random, {count} operations each")),
         }
         if self.own_positions {
-            words.push("each class on its own".to_owned());
+            words.push("each class separately".to_owned());
         }
         out.write_str(&words.join(", "))
     }

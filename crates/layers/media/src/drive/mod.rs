@@ -44,10 +44,10 @@ const HELP: Help = Help {
             "drive /dev/nvme0n1 --destroy-data --spec seq_read=7000MB/s,rand_read=1M",
         ),
         Example::new(
-            "figures from a file, the report kept",
+            "data sheet from a file, results saved in a directory",
             "drive /dev/nvme0n1 --destroy-data --spec sheet.toml --out results",
         ),
-        Example::new("a look at a file, without preconditioning", "drive data --size 1g --quick"),
+        Example::new("a quick test on a file, without preconditioning", "drive data --size 1g --quick"),
     ],
 };
 
@@ -59,9 +59,9 @@ pub(crate) fn command() -> Command {
 
 fn define() -> clap::Command {
     clap::Command::new("drive")
-        .about("Is my drive what its vendor says? Preconditioning and steady state as SNIA has them, and the data sheet beside the results")
+        .about("Compare a drive with its data sheet, with preconditioning and steady state as specified by SNIA")
         .arg(Arg::new("targets").value_name("DEVICE|FILE").required(true).help(
-            "The block device, or a file on it. Writes overwrite all of it: what `strata media` refuses without --destroy-data is refused here too",
+            "The block device, or a file on it. All of it is overwritten: targets that `strata media` rejects without --destroy-data are rejected here too",
         ))
         .args(arguments(OWN))
         .args(arguments(of_loads()))
@@ -95,8 +95,11 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let target = matches.get_one::<String>("targets").cloned().unwrap_or_default();
     named.targets = vec![target.clone()];
     if own.is_quick && own.rounds_max.is_some() {
-        return Err(Error::usage("drive", "--rounds-max beside --quick, which waits for no steady state")
-            .remedy("leave one of them out"));
+        return Err(Error::usage(
+            "drive",
+            "--rounds-max has no effect with --quick, which does not wait for a steady state",
+        )
+        .remedy("leave out one of them"));
     }
     let sheet = own.sheet.as_deref().map(Sheet::read).transpose()?.unwrap_or_default();
     let (seed, keep) = (named.seed.unwrap_or_else(|| console.draw_seed()), named.keep);
@@ -172,7 +175,7 @@ fn range_of(phase: &Phase) -> Result<(TargetKind, u64), Error> {
         {
             Ok((target.kind, target.size_bytes))
         }
-        _ => Err(Error::usage("drive", "the target is no drive")
+        _ => Err(Error::usage("drive", "the target is not a drive")
             .remedy("give a block device, or a file on the drive")),
     }
 }
@@ -180,13 +183,13 @@ fn range_of(phase: &Phase) -> Result<(TargetKind, u64), Error> {
 fn method(own: &DriveSpec, bytes: u64, round: Span, rounds_max: u64) -> Vec<String> {
     let size = ByteSize(bytes).human();
     let purge =
-        "purge: not done by strata, only the vendor's command restores a drive (nvme format, blkdiscard)";
+        "purge: not done by strata; only the vendor's command restores a drive (nvme format, blkdiscard)";
     if own.is_quick {
-        return vec![format!("{ROUNDS_OF_WINDOW} rounds of {round} a load over {size}"), purge.to_owned()];
+        return vec![format!("{ROUNDS_OF_WINDOW} rounds of {round} per load over {size}"), purge.to_owned()];
     }
     vec![
         format!(
-            "SNIA PTS: {PASSES} sequential passes over {size}; then rounds of {round}, for writes until {ROUNDS_OF_WINDOW} in a row are steady \
+            "SNIA PTS: {PASSES} sequential passes over {size}; then rounds of {round}; writes repeat until {ROUNDS_OF_WINDOW} consecutive rounds are steady \
              (range at most 20 % of their mean, slope at most 10 %), at most {rounds_max}"
         ),
         purge.to_owned(),
@@ -198,8 +201,7 @@ fn warnings_before(own: &DriveSpec, target: &str, kind: TargetKind, bytes: u64) 
     let mut warnings = Vec::new();
     if own.is_quick {
         warnings.push(
-            "no preconditioning and no steady state (--quick): a fresh or idle drive is faster than it will be; \
-             do not hold these results against a data sheet, run without --quick"
+            "no preconditioning and no steady state (--quick): a fresh or idle drive is faster than in steady state; to compare with a data sheet, run without --quick"
                 .to_owned(),
         );
     }
@@ -207,12 +209,12 @@ fn warnings_before(own: &DriveSpec, target: &str, kind: TargetKind, bytes: u64) 
     if kind == TargetKind::BlockDevice && bytes < whole {
         let (size, whole) = (ByteSize(bytes).human(), ByteSize(whole).human());
         warnings.push(format!(
-            "{size} of {whole} were used: a drive that is partly full is faster than a full one; leave out --size"
+            "only {size} of {whole} were used: a partly filled drive is faster than a full one; leave out --size"
         ));
     }
     if kind == TargetKind::File {
         warnings.push(
-            "the target is a file: its file system is measured too, and the drive is not full".to_owned(),
+            "the target is a file: the results include its file system, and the drive is not full".to_owned(),
         );
     }
     warnings
@@ -304,16 +306,14 @@ fn conclude(bench: &mut dyn Bench, is_quick: bool) {
 fn verdict(answer: &PresetRecord, is_quick: bool) -> Vec<String> {
     let stated = answer.figures.iter().filter(|figure| figure.stated.is_some()).count();
     if stated == 0 {
-        return vec![
-            "no figures of the vendor to hold the results against: give them with --spec".to_owned(),
-        ];
+        return vec!["no data sheet to compare with: give one with --spec".to_owned()];
     }
     let with = |finding| answer.figures.iter().filter(move |figure| figure.finding == Some(finding));
     let met = with(PresetFinding::Meets).count() + with(PresetFinding::Better).count();
     let but = if is_quick { ", without preconditioning" } else { "" };
-    let mut lines = vec![format!("{met} of {stated} stated figures are met (within 5 %){but}")];
+    let mut lines = vec![format!("{met} of {stated} data sheet values are met (within 5 %){but}")];
     for (finding, word) in
-        [(PresetFinding::Worse, "worse than stated"), (PresetFinding::CannotTell, "cannot tell")]
+        [(PresetFinding::Worse, "worse than the data sheet"), (PresetFinding::CannotTell, "cannot tell")]
     {
         let found: Vec<String> = with(finding).map(|figure| figure.ratio_words()).collect();
         if !found.is_empty() {

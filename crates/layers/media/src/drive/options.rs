@@ -35,8 +35,8 @@ pub(super) static OWN: &[OptionDef<DriveSpec>] = &[
         name: "spec",
         short: None,
         value: "FILE|KEY=VALUE,...",
-        default: "none: figures are measured and held against nothing",
-        help: "Figures of the vendor, from a TOML file or as seq_read=7000MB/s,rand_read=1M; keys: seq_read, seq_write, rand_read, rand_write, read_latency, write_latency, read_p99_99, write_p99_99",
+        default: "none: measure without a comparison",
+        help: "Data sheet values, from a TOML file or as seq_read=7000MB/s,rand_read=1M; keys: seq_read, seq_write, rand_read, rand_write, read_latency, write_latency, read_p99_99, write_p99_99",
         group: Group::Workload,
         apply: |spec, text| {
             spec.sheet = Some(some_text("spec", text)?);
@@ -48,7 +48,7 @@ pub(super) static OWN: &[OptionDef<DriveSpec>] = &[
         short: None,
         value: "",
         default: "off",
-        help: "Leaves preconditioning and steady state out: five rounds of 1s a load; the result says so in a warning",
+        help: "Skip preconditioning and steady state: five rounds of 1s per load; the result contains a warning",
         group: Group::Workload,
         apply: |spec, text| {
             spec.is_quick = switch("quick", text)?;
@@ -59,13 +59,13 @@ pub(super) static OWN: &[OptionDef<DriveSpec>] = &[
         name: "round",
         short: None,
         value: "DURATION",
-        default: "60s, as SNIA has it; --quick: 1s",
-        help: "Length of a round: every load runs in five or more of them",
+        default: "60s, as specified by SNIA; --quick: 1s",
+        help: "Length of a round; every load runs at least five rounds",
         group: Group::Load,
         apply: |spec, text| {
             let round: Span = text.parse()?;
             if round.ns() == 0 {
-                return Err(ParseError::new("a length of a round", text, "more than 0, such as 60s"));
+                return Err(ParseError::new("a round length", text, "more than 0, such as 60s"));
             }
             spec.round = Some(round);
             Ok(())
@@ -75,8 +75,8 @@ pub(super) static OWN: &[OptionDef<DriveSpec>] = &[
         name: "rounds-max",
         short: None,
         value: "N",
-        default: "25, as SNIA has it",
-        help: "Most rounds of writes until five in a row are steady; 5 to 1000",
+        default: "25, as specified by SNIA",
+        help: "Maximum rounds of writes to wait for five consecutive steady ones; 5 to 1000",
         group: Group::Load,
         apply: |spec, text| {
             spec.rounds_max = Some(parse_u64_in("rounds-max", text, 5..=1000)?);
@@ -88,7 +88,7 @@ pub(super) static OWN: &[OptionDef<DriveSpec>] = &[
         short: Some('q'),
         value: "N",
         default: "32",
-        help: "Requests in flight a worker, but for latencies, which have one",
+        help: "Requests in flight per worker; latency loads use one",
         group: Group::Load,
         apply: |spec, text| {
             spec.depth = Some(parse_u64_in("depth", text, 1..=65_536)?);
@@ -100,7 +100,7 @@ pub(super) static OWN: &[OptionDef<DriveSpec>] = &[
         short: Some('t'),
         value: "N",
         default: "4",
-        help: "Workers of random loads, but for latencies, which have one",
+        help: "Workers of random loads; latency loads use one",
         group: Group::Load,
         apply: |spec, text| {
             spec.threads = Some(parse_u64_in("threads", text, 1..=4096)?);

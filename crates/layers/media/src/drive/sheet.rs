@@ -51,7 +51,7 @@ impl Sheet {
         let of_file = |error: Error| error.with("file", text);
         let content = std::fs::read_to_string(path_of(text)).map_err(|error| {
             of_file(Error::usage("spec", format!("cannot read the file: {error}")))
-                .remedy("give a TOML file, or figures such as seq_read=7000MB/s,rand_read=1M")
+                .remedy("give a TOML file, or values such as seq_read=7000MB/s,rand_read=1M")
         })?;
         Self::of_file(&content).map_err(|message| of_file(Error::usage("spec", message)))
     }
@@ -61,7 +61,7 @@ impl Sheet {
         let mut sheet = Self::default();
         for entry in text.split(',').map(str::trim) {
             let Some((name, value)) = entry.split_once('=') else {
-                return Err(ParseError::new("a figure", entry, "KEY=VALUE, such as rand_read=1M"));
+                return Err(ParseError::new("a data sheet value", entry, "KEY=VALUE, such as rand_read=1M"));
             };
             sheet.add(name.trim(), value.trim())?;
         }
@@ -71,7 +71,7 @@ impl Sheet {
     /// A TOML file of the same keys; values are text, and numbers where they count operations.
     pub(super) fn of_file(content: &str) -> Result<Self, String> {
         let table: toml::Table = content.parse().map_err(|error: toml::de::Error| {
-            format!("is no TOML: {}", error.message().lines().next().unwrap_or_default())
+            format!("is not valid TOML: {}", error.message().lines().next().unwrap_or_default())
         })?;
         let mut sheet = Self::default();
         for (name, value) in &table {
@@ -79,7 +79,7 @@ impl Sheet {
                 toml::Value::String(text) => text.clone(),
                 toml::Value::Integer(number) => number.to_string(),
                 toml::Value::Float(number) => number.to_string(),
-                _ => return Err(format!("{name}: a text with a unit is accepted, such as \"7000MB/s\"")),
+                _ => return Err(format!("{name}: use a text with a unit, such as \"7000MB/s\"")),
             };
             sheet.add(name, &text).map_err(|error| error.to_string())?;
         }
@@ -90,11 +90,11 @@ impl Sheet {
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
             let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
             let near = nearest(name, names.iter().copied());
-            let near = near.map_or_else(String::new, |near| format!("{near}? All: "));
-            return Err(ParseError::new("a figure", name, format!("{near}{}", names.join(", "))));
+            let near = near.map_or_else(String::new, |near| format!("{near}; valid keys: "));
+            return Err(ParseError::new("a data sheet value", name, format!("{near}{}", names.join(", "))));
         };
         if self.of(key.name).is_some() {
-            return Err(ParseError::new("a figure", name, "each key once"));
+            return Err(ParseError::new("a data sheet value", name, "each key once"));
         }
         self.0.insert(key.name, value_of(key, value)?);
         Ok(())

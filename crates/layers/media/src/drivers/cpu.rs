@@ -27,7 +27,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: NAME,
-    summary: "keeps the processor busy for a time; moves no data",
+    summary: "keeps a CPU busy for a time; moves no data",
     capabilities: CAPABILITIES,
     open: |request| {
         descriptor::check(request, NAME, &CAPABILITIES)?;

@@ -14,7 +14,7 @@ struct Dirstat;
 
 impl PathCall for Dirstat {
     const NAME: &'static str = "dirstat";
-    const SUMMARY: &'static str = "stat: a read asks for what is known of a directory; moves no data";
+    const SUMMARY: &'static str = "stat: a read gets the metadata of a directory; moves no data";
     const CLASS: MediaClass = MediaClass::Read;
 
     #[inline]

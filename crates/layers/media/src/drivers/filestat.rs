@@ -15,7 +15,7 @@ struct Filestat;
 
 impl PathCall for Filestat {
     const NAME: &'static str = "filestat";
-    const SUMMARY: &'static str = "stat: a read asks for what is known of its file; moves no data";
+    const SUMMARY: &'static str = "stat: a read gets the metadata of its file; moves no data";
     const CLASS: MediaClass = MediaClass::Read;
 
     #[inline]

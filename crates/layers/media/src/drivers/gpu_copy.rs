@@ -25,7 +25,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: NAME,
-    summary: "copies between memory of the process (mem:) and of a GPU: reads go to the device, writes come from it",
+    summary: "copies between process memory (mem:) and GPU memory: reads copy to the GPU, writes copy from it",
     capabilities: CAPABILITIES,
     open,
 };

@@ -25,7 +25,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: NAME,
-    summary: "copies within memory of a GPU (mem:): reads to the buffers, writes from them",
+    summary: "copies within GPU memory (mem:): reads copy to the buffers, writes copy from them",
     capabilities: CAPABILITIES,
     open,
 };
@@ -38,7 +38,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         if target.kind != TargetKind::Memory {
             return Err(Error::usage("open", "engine gpu_mem works on memory, not on a file or a device")
                 .with("target", &target.path)
-                .remedy("give mem: as the target, or choose another engine"));
+                .remedy("use mem: as the target, or choose another engine"));
         }
         let bytes = usize::try_from(target.size_bytes).unwrap_or(usize::MAX);
         Ok(Region {

@@ -37,7 +37,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: NAME,
-    summary: "rings shared with the kernel, one system call a batch",
+    summary: "rings shared with the kernel, one system call per batch",
     capabilities: CAPABILITIES,
     open,
 };

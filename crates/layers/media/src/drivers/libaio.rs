@@ -30,7 +30,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: NAME,
-    summary: "io_submit and io_getevents, in batches; asynchronous with --direct alone, discards never",
+    summary: "io_submit and io_getevents, in batches; asynchronous only with --direct; discards are synchronous",
     capabilities: CAPABILITIES,
     open,
 };
@@ -61,7 +61,10 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     };
     let mut notes = Vec::new();
     if !request.options.direct {
-        notes.push("libaio without direct I/O completes inside io_submit: it is not asynchronous".to_owned());
+        notes.push(
+            "libaio without direct I/O completes operations inside io_submit: it is not asynchronous"
+                .to_owned(),
+        );
     }
     Ok(Opened { driver: Box::new(driver), notes })
 }
@@ -159,9 +162,9 @@ fn setup_error(depth: u32, errno: i32) -> Error {
         .with("depth", depth);
     match errno {
         libc::EAGAIN => error.remedy(
-            "the system's room for asynchronous I/O is used up; raise /proc/sys/fs/aio-max-nr or use fewer threads or less depth",
+            "the system limit on asynchronous I/O is reached; raise /proc/sys/fs/aio-max-nr, or use fewer threads or a smaller depth",
         ),
-        libc::ENOSYS => error.remedy("this kernel has no asynchronous I/O; use --engine io_uring or psync"),
+        libc::ENOSYS => error.remedy("this kernel does not support asynchronous I/O; use --engine io_uring or psync"),
         libc::ENOMEM => error.remedy("use a smaller queue depth"),
         _ => error.remedy("use --engine psync"),
     }

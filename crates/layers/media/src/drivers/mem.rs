@@ -31,7 +31,7 @@ const FILL: u8 = 0xa5;
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: NAME,
-    summary: "copies, fills or reads the worker's own memory: the ceiling",
+    summary: "copies, fills or reads the worker's own memory: an upper bound",
     capabilities: CAPABILITIES,
     open,
 };
@@ -64,7 +64,7 @@ impl Region {
         if target.kind != TargetKind::Memory {
             return Err(Error::usage("open", "engine mem works on memory, not on a file or a device")
                 .with("target", &target.path)
-                .remedy("give mem: as the target, or choose another engine"));
+                .remedy("use mem: as the target, or choose another engine"));
         }
         let size_bytes = usize::try_from(target.size_bytes).unwrap_or(usize::MAX);
         if size_bytes == 0 {

@@ -207,7 +207,7 @@ fn map_error(plan: &TargetPlan, map_sync: bool, bytes: usize, errno: Errno) -> E
     let (kind, remedy) = match errno {
         Errno::OPNOTSUPP if map_sync => (
             ErrorKind::Unsupported,
-            "MAP_SYNC needs a file system mounted with dax on persistent memory; leave out --map-sync",
+            "MAP_SYNC requires a file system mounted with dax on persistent memory; leave out --map-sync",
         ),
         Errno::NODEV => (ErrorKind::Unsupported, "the target cannot be mapped; use --engine psync"),
         Errno::NOMEM => (ErrorKind::System, "use a smaller size"),

@@ -7,7 +7,7 @@ use crate::{MediaOperation, OpenRequest};
 /// The table line.
 pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
     name: "null",
-    summary: "does nothing: the floor, what strata itself costs",
+    summary: "does nothing: strata's own overhead, a lower bound",
     capabilities: Capabilities {
         classes: MediaOperation::CLASSES,
         asynchronous: true,

@@ -59,8 +59,18 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     let mut read_flags = ReadWriteFlags::empty();
     for (wanted, flag, name, why) in [
         (options.hipri, ReadWriteFlags::HIPRI, "RWF_HIPRI", "the device has no poll queues"),
-        (options.nowait, ReadWriteFlags::NOWAIT, "RWF_NOWAIT", "its file system cannot fail instead of wait"),
-        (options.dontcache, DONTCACHE, "RWF_DONTCACHE", "it needs Linux 6.14 and a file system that has it"),
+        (
+            options.nowait,
+            ReadWriteFlags::NOWAIT,
+            "RWF_NOWAIT",
+            "its file system cannot return EAGAIN instead of waiting",
+        ),
+        (
+            options.dontcache,
+            DONTCACHE,
+            "RWF_DONTCACHE",
+            "it requires Linux 6.14 and a file system that supports it",
+        ),
     ] {
         if wanted {
             for (target, plan) in targets.iter().zip(&request.targets) {
@@ -92,10 +102,10 @@ fn probe(
     let buffer = unsafe { arena.slot_mut(0, arena.slot_bytes()) };
     match preadv2(&target.fd, &mut [IoSliceMut::new(buffer)], plan.offset_bytes, flag) {
         Err(errno @ (Errno::OPNOTSUPP | Errno::INVAL)) => {
-            Err(Error::new(ErrorKind::Unsupported, "open", format!("the target refuses {name}: {why}"))
+            Err(Error::new(ErrorKind::Unsupported, "open", format!("the target rejects {name}: {why}"))
                 .with("path", &plan.path)
                 .with("errno", errno.raw_os_error())
-                .remedy("leave the flag out"))
+                .remedy("leave out the flag"))
         }
         _ => Ok(()),
     }

@@ -213,7 +213,7 @@ impl Driver<MediaOperation> for Rbd {
             return Vec::new();
         }
         vec![format!(
-            "librbd said that {discards_skipped} discards are done and did nothing: they are shorter than rbd_discard_granularity_bytes \
+            "librbd reported {discards_skipped} discards as done without executing them: they are shorter than rbd_discard_granularity_bytes \
              ({discard_bytes_min} bytes, with rbd_skip_partial_discard)"
         )]
     }

@@ -33,7 +33,8 @@ pub fn look(made: &MadeFile, run_id: &str) -> Result<Leftover, Error> {
             return Ok(Leftover::Gone);
         }
         Err(error) => {
-            return Err(Error::system("clean", "cannot look at the file", error).with("path", &made.path));
+            return Err(Error::system("clean", "cannot read the metadata of the file", error)
+                .with("path", &made.path));
         }
     };
     let is_marked = metadata.is_file() && mark_of(&path).as_deref() == Some(run_id.as_bytes());
@@ -45,8 +46,8 @@ pub fn look(made: &MadeFile, run_id: &str) -> Result<Leftover, Error> {
     };
     Ok(match (is_own, made.identity) {
         (true, _) => Leftover::Own(if metadata.is_file() { metadata.len() } else { 0 }),
-        (false, Some(_)) => Leftover::Stays("another lies there now"),
-        (false, None) => Leftover::Stays("whether the run made it is not known"),
+        (false, Some(_)) => Leftover::Stays("another file has this path now"),
+        (false, None) => Leftover::Stays("it is unknown whether the run created it"),
     })
 }
 
@@ -96,7 +97,7 @@ mod tests {
         // Another file takes its name.
         write("other", "theirs");
         std::fs::rename(place.path().join("other"), place.path().join("known")).expect("moved");
-        assert_eq!(remove(&known, "run").expect("left"), Leftover::Stays("another lies there now"));
+        assert_eq!(remove(&known, "run").expect("left"), Leftover::Stays("another file has this path now"));
         assert!(place.path().join("known").exists());
         // Of what was about to be made, what holds nothing goes.
         write("empty", "");

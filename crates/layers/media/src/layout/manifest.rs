@@ -231,9 +231,9 @@ fn remove(created: &Created) -> io::Result<()> {
 
 /// A file that another run that is under way lays out or writes.
 pub(super) fn in_use(path: &str) -> Error {
-    Error::new(ErrorKind::Unsafe, "layout", "another run that is under way uses the file")
+    Error::new(ErrorKind::Unsafe, "layout", "another active run uses the file")
         .with("path", path)
-        .remedy("wait for its end, give another name, or --destroy-data to write over it all the same")
+        .remedy("wait until it ends, use another name, or give --destroy-data to overwrite it anyway")
 }
 
 /// The path, or the directory that it will be created in.

@@ -39,18 +39,18 @@ const HELP: Help = Help {
             "media data --size 1g --op randread --depth 32 --direct --time 10s",
         ),
         Example::new(
-            "what a drive gives, at several depths",
+            "drive performance at several depths",
             "media /dev/nvme0n1 --op randread --ladder depth=1,4,16,64,256 --direct --time 5s",
         ),
         Example::new(
-            "a commit log: small writes, each made durable",
+            "a commit log: small durable writes",
             "media log --size 256m --op write --block-size 4k --fsync 1 --time 10s",
         ),
     ],
 };
 
 static DEFINITION: LayerDef = LayerDef {
-    targets: "A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several make one range",
+    targets: "A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several targets form one range",
     target_count: (1, usize::MAX),
     options: OPTIONS,
     common: &[],

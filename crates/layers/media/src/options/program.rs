@@ -21,21 +21,21 @@ macro_rules! of_program {
 
 /// Options of exec and cpu.
 pub(super) static PROGRAM: &[OptionDef] = &[
-    of_program!("program", "PATH", "none", "exec: the program that an operation runs", path, |text| {
+    of_program!("program", "PATH", "none", "exec: the program that each operation runs", path, |text| {
         some_text("program", text)
     }),
     of_program!(
         "program-arguments",
         "WORDS",
         "none",
-        "exec: its arguments, parted by white space; no shell reads them",
+        "exec: its arguments, separated by white space and not interpreted by a shell",
         arguments,
         |text: &str| Ok::<String, ParseError>(text.to_owned())
     ),
     of_program!(
         "program-output",
         "PREFIX",
-        "where strata's own goes",
+        "where strata's output goes",
         "exec: its output goes to PREFIX.stdout and PREFIX.stderr",
         output,
         |text| some_text("program-output", text).map(Some)
@@ -43,8 +43,8 @@ pub(super) static PROGRAM: &[OptionDef] = &[
     of_program!(
         "program-time",
         "DURATION",
-        "until it ends by itself",
-        "exec: it is told to end after this time",
+        "no limit",
+        "exec: send SIGTERM to it after this time",
         time_ns,
         |text| above_zero("program-time", text, "5s").map(|span| Some(span.ns()))
     ),
@@ -52,7 +52,7 @@ pub(super) static PROGRAM: &[OptionDef] = &[
         "program-grace",
         "DURATION",
         "1s",
-        "exec: it is killed this long after it was told to end; 0s kills it at once",
+        "exec: kill it this long after SIGTERM; 0s kills it at once",
         grace_ns,
         |text: &str| text.parse::<Span>().map(|span| Some(span.ns()))
     ),
@@ -62,7 +62,7 @@ pub(super) static PROGRAM: &[OptionDef] = &[
         "DURATION",
         "50ms",
         Engine,
-        "cpu: how long an operation keeps the processor busy",
+        "cpu: how long an operation keeps a CPU busy",
         |spec, text| {
             spec::of_mut(spec).options.burn.get_or_insert_default().chunk_ns =
                 above_zero("cpu-chunk", text, "10ms")?.ns();
@@ -76,7 +76,7 @@ pub(super) static PROGRAM: &[OptionDef] = &[
         "",
         "off",
         Engine,
-        "cpu: sort numbers in memory instead of turning round and round",
+        "cpu: sort numbers in memory instead of spinning in a loop",
         |spec, text| {
             spec::of_mut(spec).options.burn.get_or_insert_default().sorts = switch("cpu-sort", text)?;
             given(spec, "cpu-sort");

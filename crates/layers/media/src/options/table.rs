@@ -83,9 +83,9 @@ pub(super) static OPERATION: &[OptionDef] = &[option!(
     "op",
     None,
     "OP[,OP...]",
-    "none: it must be given",
+    "none: required",
     Workload,
-    "read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop; a list runs one phase after another",
+    "read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop; a list runs one phase per operation",
     |spec, text| {
         let words = text.split(',').map(|word| choice("op", word.trim(), OPERATIONS));
         spec::of_mut(spec).operations = words.collect::<Result<_, _>>()?;
@@ -101,7 +101,7 @@ pub(super) static RANGE: &[OptionDef] = &[
         "SIZE",
         "the size of the target",
         Workload,
-        "Bytes of each target to work on; a file that is not there is created with this size",
+        "Bytes of each target to use; a file that does not exist is created with this size",
         size,
         |text| nonzero_size("size", text)
     ),
@@ -109,13 +109,13 @@ pub(super) static RANGE: &[OptionDef] = &[
         "sizes",
         None,
         "SIZE,SIZE,...",
-        "--size for all",
+        "--size for each target",
         Workload,
-        "The same for each target its own, in their order; where there are more targets the list begins anew",
+        "A separate size for each target, in their order; the list repeats if there are more targets",
         sizes,
         |text: &str| text.split(',').map(|size| nonzero_size("sizes", size.trim())).collect::<Result<_, _>>()
     ),
-    own!("offset", None, "SIZE", "0", Workload, "Where in each target the range begins", offset, str::parse),
+    own!("offset", None, "SIZE", "0", Workload, "Start of the range in each target", offset, str::parse),
     own!(
         "align",
         None,
@@ -136,7 +136,7 @@ pub(super) static POSITIONS: &[OptionDef] = &[
         "PERCENT",
         "50 for readwrite and randrw",
         Workload,
-        "Percentage of reads, or shares such as read=70,write=25,discard=5; the ratio is kept exactly",
+        "Percentage of reads, or shares such as read=70,write=25,discard=5; the ratio is exact",
         mix,
         parse_mix
     ),
@@ -146,7 +146,7 @@ pub(super) static POSITIONS: &[OptionDef] = &[
         "SIZE|-SIZE",
         "0",
         Workload,
-        "Sequential operations leave out so many bytes after each block; -SIZE goes back from its end",
+        "Sequential operations skip this many bytes after each block; -SIZE moves back from its end",
         gap,
         parse_gap
     ),
@@ -156,7 +156,7 @@ pub(super) static POSITIONS: &[OptionDef] = &[
         "N|identical:N",
         "1",
         Workload,
-        "Random operations come in runs: N that follow each other, or N at the same position",
+        "Issue random operations in runs: N consecutive blocks, or N at the same position",
         run,
         str::parse
     ),
@@ -166,15 +166,15 @@ pub(super) static POSITIONS: &[OptionDef] = &[
         "PERCENT",
         "100",
         Workload,
-        "Share of random operations that go to a random position; the others follow the one before. By class: read=70,write=100",
+        "Percentage of random operations at a random position; the others follow the previous one. By class: read=70,write=100",
         random_percent,
         str::parse
     ),
     own_switch!(
         "own-positions",
-        "off: a mix goes over the range once, with reads and writes in turns",
+        "off: a mix covers the range once, with reads and writes interleaved",
         Workload,
-        "Reads, writes and discards of a mix each go over the range on their own",
+        "Reads, writes and discards of a mix each cover the range independently",
         own_positions
     ),
     option!(
@@ -183,7 +183,7 @@ pub(super) static POSITIONS: &[OptionDef] = &[
         "SIZE/RANGE[/SKIP]|zbd[,...]",
         "the whole range",
         Workload,
-        "Move SIZE bytes in a zone of RANGE bytes, leave out SKIP, and go on with the next zone: 8m/64m/192m. zbd: keep to the write pointers of a zoned block device: zbd,max-open=8",
+        "Transfer SIZE bytes in a zone of RANGE bytes, skip SKIP bytes, and continue in the next zone: 8m/64m/192m. zbd: follow the write pointers of a zoned block device: zbd,max-open=8",
         |spec, text| {
             let (zones, zoned) = if ZonedChoice::is_meant(text) {
                 (None, Some(text.parse()?))
@@ -201,7 +201,7 @@ pub(super) static POSITIONS: &[OptionDef] = &[
         "ORDER",
         "sequential",
         Workload,
-        "Several targets: sequential (one after the other), roundrobin or roundrobin:N (N operations each), random or random:N",
+        "Order of several targets: sequential (one after the other), roundrobin or roundrobin:N (N operations each), random or random:N",
         visit,
         str::parse
     ),
@@ -215,7 +215,7 @@ pub(super) static DURABLE: &[OptionDef] = &[
         "N",
         "never",
         Workload,
-        "Make the target durable after every N writes of a worker (--sync-call)",
+        "Sync the target after every N writes of a worker (--sync-call)",
         fsync,
         |text| parse_u64_in("fsync", text, 1..=u64::MAX)
     ),
@@ -223,7 +223,7 @@ pub(super) static DURABLE: &[OptionDef] = &[
         "end-fsync",
         "off",
         Workload,
-        "Make every target durable at the end of each worker's writes, inside the measured time (--sync-call)",
+        "Sync every target after the last write of each worker, inside the measured time (--sync-call)",
         end_fsync
     ),
     own!(
@@ -232,7 +232,7 @@ pub(super) static DURABLE: &[OptionDef] = &[
         "fdatasync|fsync",
         "fdatasync",
         Workload,
-        "The call of --fsync and --end-fsync: data alone, or all metadata with it",
+        "The call of --fsync and --end-fsync: data only, or data and all metadata",
         sync_call,
         |text| choice("sync-call", text, &[("fdatasync", SyncCall::Fdatasync), ("fsync", SyncCall::Fsync)],)
     ),
@@ -244,13 +244,13 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "engine",
         Some('e'),
         "NAME",
-        "psync at depth 1, io_uring above (libaio where it is not allowed)",
+        "psync at depth 1, io_uring above (libaio if io_uring is not allowed)",
         Engine,
-        "Driver: see `strata list`",
+        "I/O engine: see `strata list`",
         engine,
         |text: &str| Ok::<_, ParseError>(text.to_owned())
     ),
-    option!("direct", None, "", "off", Engine, "Past the page cache (O_DIRECT)", |spec, text| {
+    option!("direct", None, "", "off", Engine, "Bypass the page cache (O_DIRECT)", |spec, text| {
         spec::of_mut(spec).options.direct = switch("direct", text)?;
         Ok(())
     }),
@@ -258,7 +258,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "sync",
         "none|dsync|sync",
         "none",
-        "Open with O_DSYNC or O_SYNC: a write returns when it is durable",
+        "Open with O_DSYNC or O_SYNC: every write is durable when it returns",
         sync,
         |text| choice(
             "sync",
@@ -269,14 +269,14 @@ pub(super) static ENGINE: &[OptionDef] = &[
     engine_feature!("register-files", register_files, "io_uring: register file descriptors with the ring"),
     engine_feature!("register-buffers", register_buffers, "io_uring: register buffers with the ring"),
     engine_feature!("defer-taskrun", defer_taskrun, "io_uring: single issuer and deferred task run"),
-    engine_switch!("sqpoll", sqpoll, "io_uring: a kernel thread picks submissions up"),
-    of_engine!("sqpoll-core", "N", "any", "io_uring: processor of that kernel thread", sqpoll_core, |text| {
+    engine_switch!("sqpoll", sqpoll, "io_uring: a kernel thread polls for submissions"),
+    of_engine!("sqpoll-core", "N", "any", "io_uring: CPU of that kernel thread", sqpoll_core, |text| {
         count("sqpoll-core", text, 0, 65_535).map(Some)
     }),
     engine_switch!(
         "iopoll",
         iopoll,
-        "io_uring: poll for completions; needs --direct and a device with poll queues"
+        "io_uring: poll for completions; requires --direct and a device with poll queues"
     ),
     engine_switch!("hipri", hipri, "pvsync2: polled completion (RWF_HIPRI)"),
     engine_switch!("nowait", nowait, "pvsync2: fail with EAGAIN instead of waiting (RWF_NOWAIT)"),
@@ -284,14 +284,14 @@ pub(super) static ENGINE: &[OptionDef] = &[
     engine_switch!(
         "dontcache",
         dontcache,
-        "pvsync2: through the page cache but not left there (RWF_DONTCACHE)"
+        "pvsync2: use the page cache, but drop the data afterwards (RWF_DONTCACHE)"
     ),
-    engine_switch!("map-sync", map_sync, "mmap: MAP_SYNC, durable by CPU flush; needs a DAX file system"),
+    engine_switch!("map-sync", map_sync, "mmap: MAP_SYNC, durable by CPU flush; requires a DAX file system"),
     of_engine!(
         "memory-operation",
         "copy|fill|read",
         "copy",
-        "mem: what is done to memory",
+        "mem: operation on memory",
         memory_operation,
         |text| choice(
             "memory-operation",
@@ -303,20 +303,20 @@ pub(super) static ENGINE: &[OptionDef] = &[
             ]
         )
     ),
-    own_switch!("huge-pages", "off", Engine, "Buffers on huge pages of 2 MiB", huge_pages),
+    own_switch!("huge-pages", "off", Engine, "Use 2 MiB huge pages for the buffers", huge_pages),
     of_memory!(
         "memory",
         "host|pinned|gpu[:N,...]",
         "host",
-        "Memory of the buffers: of the process, the same registered with the driver of the GPU, or of GPUs, to which workers are dealt out",
+        "Memory of the buffers: process memory, process memory registered with the GPU driver, or GPU memory (workers are distributed over the GPUs)",
         memory,
         str::parse
     ),
     of_memory!(
         "gpu-path",
         "staged|cufile|cufile-batch|cufile-stream",
-        "staged; what the engine goes by",
-        "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage: one request at a time, batches, or streams",
+        "staged, or the path of the engine",
+        "Path to GPU memory: a copy through host memory (counted in the latency), or GPUDirect Storage with one request at a time, batches, or streams",
         gpu_path,
         |text| choice("gpu-path", text, &GPU_PATHS)
     ),
@@ -324,7 +324,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "gpu-staging",
         "pinned|pageable",
         "pinned",
-        "Memory of the host that copies of --gpu-path staged go through: registered with the driver of the GPU, or not",
+        "Host memory that --gpu-path staged copies pass through: registered with the GPU driver, or not",
         gpu_staging,
         |text| choice("gpu-staging", text, &Staging::NAMED)
     ),
@@ -340,7 +340,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "gpu-per",
         "worker|host",
         "worker",
-        "Whom the devices of --memory gpu are dealt out to: to each worker the next one, or to each host of a run on several",
+        "How --memory gpu assigns devices: the next one to each worker, or one to each host of a multi-host run",
         gpu_per,
         |text| choice("gpu-per", text, &GpuPer::NAMED)
     ),
@@ -350,7 +350,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "keep|drop|warm",
         "keep",
         Engine,
-        "Page cache of the targets before a phase: left, dropped, or filled by reading the range once",
+        "Page cache of the targets before a phase: unchanged, dropped, or filled by reading the range once",
         cache,
         |text| choice(
             "cache",
@@ -362,9 +362,9 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "layout",
         None,
         "auto|fill|allocate|sparse|existing",
-        "auto: filled when it is read or overwritten at random, else allocated; existing where blocks are only checked",
+        "auto: filled if it is read or overwritten at random, otherwise allocated; existing if blocks are only checked",
         Data,
-        "How a file that is not there, or is too short, is made before the phase",
+        "How a missing or too short file is prepared before the phase",
         layout,
         |text| choice(
             "layout",
@@ -386,9 +386,9 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "verify-interval",
         None,
         "SIZE",
-        "4k, or the block size when smaller",
+        "4k, or the block size if smaller",
         Data,
-        "Bytes under one verification header",
+        "Bytes per verification header",
         verify_interval,
         |text| nonzero_size("verify-interval", text)
     ),
@@ -396,9 +396,9 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "verify-run",
         None,
         "N",
-        "drawn, and in the record",
+        "random; stored in the record",
         Data,
-        "Number that verified blocks carry; a later run that reads with the same number refuses blocks of others",
+        "Run number stored in verified blocks; a later run that reads with the same number rejects blocks of other runs",
         verify_run,
         |text| parse_u64_in("verify-run", text, 1..=u64::MAX)
     ),
@@ -413,10 +413,9 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "verify-pattern",
         None,
         "BYTES",
-        "headers and data of their own",
+        "strata's headers and data",
         Data,
-        "With --verify: blocks repeat these bytes and nothing else: 0xdeadbeef, %o (8 bytes) for the block's offset, joined with +. \
-         An old block cannot be told from a new one",
+        "With --verify: blocks contain only these bytes, repeated: 0xdeadbeef, %o (8 bytes) for the block's offset, joined with +. Stale blocks cannot be detected",
         verify_pattern,
         str::parse
     ),
@@ -426,7 +425,7 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "N[:BATCH]",
         "after the phase",
         Data,
-        "With --verify: each worker reads back BATCH blocks (N where it is left out) whenever it has written N",
+        "With --verify: each worker reads back BATCH blocks (default N) whenever it has written N",
         verify_backlog,
         parse_backlog
     ),
@@ -436,7 +435,7 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "DIRECTORY",
         "off",
         Data,
-        "With --verify: keep wrong blocks as files NAME.OFFSET.received, and what they should be as NAME.OFFSET.expected",
+        "With --verify: save wrong blocks as NAME.OFFSET.received and the expected data as NAME.OFFSET.expected",
         verify_dump,
         |text| some_text("verify-dump", text)
     ),
@@ -444,7 +443,7 @@ pub(super) static VERIFY: &[OptionDef] = &[
         "serialize-overlap",
         "off",
         Load,
-        "An operation waits for those of its worker in flight that it shares bytes with",
+        "An operation waits for operations in flight of its worker that overlap it",
         serialize_overlap
     ),
 ];
@@ -457,7 +456,7 @@ pub(super) static HINTS: &[OptionDef] = &[
         "CLASS[/SIZE]:PERCENT@PRIORITY,...",
         "none",
         Engine,
-        "libaio, io_uring: priority of a share of the operations: read:20@realtime:0,write/64k:5@idle",
+        "libaio, io_uring: I/O priority for a percentage of the operations: read:20@realtime:0,write/64k:5@idle",
         |spec: &mut Spec, text| {
             spec::of_mut(spec).options.operation_priorities = parse_priority_shares(text)?;
             given(spec, "operation-priority");
@@ -468,7 +467,7 @@ pub(super) static HINTS: &[OptionDef] = &[
         "force-async",
         "N",
         "never",
-        "io_uring: every Nth operation is carried out by a thread of the kernel (IOSQE_ASYNC)",
+        "io_uring: a kernel thread executes every Nth operation (IOSQE_ASYNC)",
         force_async,
         |text| count("force-async", text, 1, u32::MAX.into()).map(Some)
     ),
@@ -476,7 +475,7 @@ pub(super) static HINTS: &[OptionDef] = &[
         "advise",
         "none|sequential|random|noreuse",
         "none",
-        "What the kernel is told of the order of access to files and devices (posix_fadvise)",
+        "Access advice to the kernel for files and devices (posix_fadvise)",
         advice,
         |text| choice(
             "advise",

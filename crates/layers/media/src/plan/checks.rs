@@ -17,40 +17,25 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
     let wrong = [
         (
             own.sizes.is_some() && own.size.is_some(),
-            "--sizes gives each target its own size, --size all of them one: give one of them",
+            "--size and --sizes exclude each other: give one of them",
         ),
-        (
-            own.sync_call.is_some() && !syncs,
-            "--sync-call is the call of --fsync and --end-fsync: give one of them too",
-        ),
-        (
-            own.verify_run.is_some() && !spec.verify,
-            "--verify-run is the number of verified blocks: give --verify too",
-        ),
-        (
-            own.verify_pattern.is_some() && !spec.verify,
-            "--verify-pattern is what verified blocks hold: give --verify too",
-        ),
+        (own.sync_call.is_some() && !syncs, "--sync-call requires --fsync or --end-fsync: add one of them"),
+        (own.verify_run.is_some() && !spec.verify, "--verify-run requires --verify: add it"),
+        (own.verify_pattern.is_some() && !spec.verify, "--verify-pattern requires --verify: add it"),
         (
             own.verify_pattern.is_some() && own.verify_interval.is_some(),
-            "--verify-interval parts headers, and blocks of --verify-pattern have none: give one of them",
+            "--verify-interval is for headers, and --verify-pattern blocks have none: give one of them",
         ),
-        (
-            own.verify_backlog.is_some() && !spec.verify,
-            "--verify-backlog reads back verified blocks: give --verify too",
-        ),
-        (own.verify_dump.is_some() && !spec.verify, "--verify-dump keeps wrong blocks: give --verify too"),
-        (
-            own.no_read_back && !spec.verify,
-            "--no-read-back leaves out what --verify does after a write: give --verify too",
-        ),
+        (own.verify_backlog.is_some() && !spec.verify, "--verify-backlog requires --verify: add it"),
+        (own.verify_dump.is_some() && !spec.verify, "--verify-dump requires --verify: add it"),
+        (own.no_read_back && !spec.verify, "--no-read-back requires --verify: add it"),
         (
             spec.control.ends_when_full
                 && (own.operations != [Operation::Write]
                     || spec.verify
                     || spec.threads.unwrap_or(1) > 1
                     || spec.place.is_some()),
-            "--end-when-full is for --op write alone, by one thread of one host and without --verify",
+            "--end-when-full requires --op write with one thread on one host, without --verify",
         ),
     ];
     match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
@@ -76,9 +61,11 @@ pub(super) fn check_engine(
         (own.fsync.is_some() || own.end_fsync, "sync"),
     ];
     match needed.iter().find(|(used, class)| *used && !engine.classes.contains(class)) {
-        Some((_, class)) => {
-            refuse(format!("engine {} has no {class}: it does {}", engine.name, engine.classes.join(", ")))
-        }
+        Some((_, class)) => refuse(format!(
+            "engine {} has no {class}: it supports {}",
+            engine.name,
+            engine.classes.join(", ")
+        )),
         None => Ok(()),
     }
 }
@@ -94,7 +81,7 @@ pub(super) fn check_direct(
             continue;
         }
         if need == 0 {
-            return refuse(format!("{} does not take direct I/O: leave out --direct", target.path));
+            return refuse(format!("{} does not support direct I/O: leave out --direct", target.path));
         }
         let parts =
             [("block size", sizes.granularity()), ("offset", target.offset_bytes), ("--align", align_bytes)];
@@ -113,7 +100,7 @@ pub(super) fn check_direct(
 pub(super) fn check_one_writer(pattern: &Pattern, is_shared: bool) -> Result<(), PlanError> {
     if is_shared && pattern.is_random() && *pattern != Pattern::Fitted {
         return refuse(
-            "--verify needs each block to have one writer, and blocks of several sizes reach into the part of another thread: use --pattern fitted, or --threads 1"
+            "--verify needs one writer per block, and blocks of several sizes can cross into the part of another thread: use --pattern fitted, or --threads 1"
                 .to_owned(),
         );
     }
@@ -130,7 +117,7 @@ pub(super) fn check_fitted(
     let bytes: u64 = targets.iter().map(|target| target.size_bytes).fold(0, u64::saturating_add);
     if *pattern == Pattern::Fitted && sizes.single().is_none() && bytes / sizes.granularity() > UNITS_MAX {
         return refuse(format!(
-            "--pattern fitted follows at most {UNITS_MAX} parts of {}: use a smaller --size, larger blocks, or --pattern permutation",
+            "--pattern fitted tracks at most {UNITS_MAX} parts of {}: use a smaller --size, larger blocks, or --pattern permutation",
             Amount(sizes.granularity())
         ));
     }

@@ -42,7 +42,7 @@ pub(super) fn course(
     }
     let in_order = matches!(pattern, Pattern::Sequential);
     let wrong = [
-        (operation == Operation::Nop, "--op nop touches no position: leave out what shapes positions"),
+        (operation == Operation::Nop, "--op nop does not use positions: leave out the options for positions"),
         (
             plan.gap_bytes != 0 && random,
             "--gap is for sequential operations: use --op read, write, readwrite or discard",
@@ -53,20 +53,23 @@ pub(super) fn course(
         ),
         (
             !random && !in_order,
-            "--pattern backward and strided go over one range block by block: leave out --gap, --zones, --visit and --own-positions",
+            "--pattern backward and strided cover one range block by block: leave out --gap, --zones, --visit and --own-positions",
         ),
         (
             *pattern == Pattern::Fitted && sizes.single().is_none(),
-            "--pattern fitted goes over a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
+            "--pattern fitted covers a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
         ),
-        (plan.gap_bytes != 0 && plan.zones.is_some(), "--gap and --zones both leave out bytes: give one"),
+        (
+            plan.gap_bytes != 0 && plan.zones.is_some(),
+            "--gap and --zones exclude each other: give one of them",
+        ),
         (
             plan.run.operations > 1 && own.random_percent.is_some(),
-            "--run and --random-percent both say what follows what: give one",
+            "--run and --random-percent exclude each other: give one of them",
         ),
         (
             plan.own_positions && !operation.is_mixed(),
-            "--own-positions parts the classes of a mix: use it with --op readwrite or randrw",
+            "--own-positions is for mixed loads: use it with --op readwrite or randrw",
         ),
     ];
     if let Some((_, message)) = wrong.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -93,7 +96,7 @@ fn check_room(plan: &CoursePlan, sizes: &ClassSizes, targets: &[TargetPlan]) -> 
     }
     if let Some(zones) = plan.zones.filter(|zones| zones.range_bytes < sizes.max()) {
         return refuse(format!(
-            "a zone of {} does not hold a block of {}: use larger zones",
+            "a zone of {} is smaller than a block of {}: use larger zones",
             Amount(zones.range_bytes),
             Amount(sizes.max())
         ));
@@ -129,7 +132,7 @@ fn check_verified(
     let places = targets.iter().map(share).min().unwrap_or(0);
     if places < u64::from(depth) {
         return refuse(format!(
-            "--verify never has two operations on one block in flight, and this course has {places} blocks before it comes back: use --depth {} or less",
+            "--verify cannot have two operations in flight on one block, and this load repeats a block after {places} blocks: use --depth {} or less",
             places.max(1)
         ));
     }

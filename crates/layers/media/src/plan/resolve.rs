@@ -239,15 +239,15 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
     let EngineOptions { direct, iopoll, sqpoll, sqpoll_core, .. } = own.options;
     if direct && !engine.direct {
         return refuse(format!(
-            "--direct means nothing to engine {}: use psync, pvsync2, libaio or io_uring",
+            "--direct has no effect on engine {}: use psync, pvsync2, libaio or io_uring",
             engine.name
         ));
     }
     if iopoll && !direct {
-        return refuse("--iopoll polls the device: it needs --direct".to_owned());
+        return refuse("--iopoll requires --direct: add it".to_owned());
     }
     if sqpoll_core.is_some() && !sqpoll {
-        return refuse("--sqpoll-core pins the thread of --sqpoll: give both".to_owned());
+        return refuse("--sqpoll-core requires --sqpoll: add it".to_owned());
     }
     Ok(EngineOptions { sync_call: own.sync_call.unwrap_or_default(), ..own.options.clone() })
 }
@@ -258,15 +258,18 @@ fn memory(spec: &Spec, engine: &EngineFacts) -> Result<gpu::MemoryPlan, PlanErro
     let memory = own.memory.plan(gpu_path_of(engine.name)).or_else(refuse)?;
     let needs_gpu = gpu_path_of(engine.name).is_some() || ["gpu_copy", "gpu_mem"].contains(&engine.name);
     if needs_gpu && memory.gpu().is_none() {
-        return refuse(format!("engine {} works on memory of a GPU: give --memory gpu", engine.name));
+        return refuse(format!("engine {} requires GPU memory: give --memory gpu", engine.name));
     }
     let cufile = memory.gpu().and_then(|plan| cufile_engine(plan.path));
     if let Some(cufile) = cufile.filter(|_| !needs_gpu) {
         let path = memory.gpu().map_or("", |plan| plan.path.name());
-        return refuse(format!("engine {} has no --gpu-path {path}: use --engine {cufile}", engine.name));
+        return refuse(format!(
+            "engine {} does not support --gpu-path {path}: use --engine {cufile}",
+            engine.name
+        ));
     }
     if own.huge_pages && cufile.is_some() {
-        return refuse("--huge-pages is for buffers of the host: cufile has none".to_owned());
+        return refuse("--huge-pages is for host buffers, and cufile has none: leave it out".to_owned());
     }
     Ok(memory)
 }
@@ -330,7 +333,7 @@ fn target_range(
             }
             if is_fixed && asked.is_some_and(|size| size > left) {
                 return refuse(format!(
-                    "--size {} is more than {} has from the offset on: use {} or less",
+                    "--size {} is more than {} has after the offset: use {} or less",
                     Amount(asked.unwrap_or(0)),
                     target.path,
                     Amount(left)
@@ -371,10 +374,10 @@ fn alignment(spec: &Spec, sizes: &ClassSizes, pattern: &Pattern) -> Result<u64, 
     match own.align {
         None => Ok(sizes.max()),
         Some(_) if !pattern.is_random() => {
-            refuse("--align is for random operations: sequential ones follow each other".to_owned())
+            refuse("--align is for random operations: leave it out".to_owned())
         }
         Some(_) if *pattern == Pattern::Fitted && sizes.single().is_none() => {
-            refuse("--pattern fitted begins blocks where others end: leave out --align".to_owned())
+            refuse("--pattern fitted places blocks without gaps: leave out --align".to_owned())
         }
         Some(align) => Ok(align.0),
     }
@@ -398,7 +401,7 @@ fn verify_interval(
     let own = spec::of(spec);
     if !spec.verify {
         return match own.verify_interval {
-            Some(_) => refuse("--verify-interval is for --verify: give both".to_owned()),
+            Some(_) => refuse("--verify-interval requires --verify: add it".to_owned()),
             None => Ok(None),
         };
     }
@@ -408,7 +411,7 @@ fn verify_interval(
         || spec.refill.is_some()
     {
         return refuse(
-            "--verify writes blocks of its own: leave out --content, --compress, --dedupe and --refill"
+            "--verify generates its own data: leave out --content, --compress, --dedupe and --refill"
                 .to_owned(),
         );
     }
@@ -424,12 +427,10 @@ fn verify_interval(
         .as_ref()
         .is_some_and(|pattern| pattern.bytes.iter().all(|byte| *byte == 0) && pattern.offsets_at.is_empty())
     {
-        return refuse(
-            "--verify-pattern of zeros cannot tell a block from one that is gone: use another".to_owned(),
-        );
+        return refuse("--verify-pattern of zeros cannot detect lost blocks: use another pattern".to_owned());
     }
     if spec.share == Some(Share::Whole) && load.workers() > 1 && mix.write_percent > 0 {
-        return refuse("--verify needs each block to have one writer: leave out --share whole".to_owned());
+        return refuse("--verify needs one writer per block: leave out --share whole".to_owned());
     }
     let interval = own.verify_interval.map_or(unit.min(4096), |size| size.0);
     let interval =

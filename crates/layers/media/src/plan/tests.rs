@@ -192,7 +192,7 @@ fn patterns_go_with_their_operations() {
     );
     assert_eq!(plan("op=read,randread pattern=uniform").pattern, Pattern::Sequential);
     assert_eq!(plan("op=randread,read pattern=uniform").pattern, Pattern::Uniform);
-    refused("op=read align=4k", "--align is for random operations: sequential ones follow each other");
+    refused("op=read align=4k", "--align is for random operations: leave it out");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn targets_have_the_ranges_they_can_have() {
     assert_eq!(sized("op=read offset=256m", device()), Ok(768 * MIB));
     assert_eq!(
         refusal_on("op=read offset=256m size=1g", &[device()], &IO_URING),
-        "--size 1GiB is more than /dev/vdb has from the offset on: use 768MiB or less"
+        "--size 1GiB is more than /dev/vdb has after the offset: use 768MiB or less"
     );
     assert_eq!(sized("op=write", target("/dev/null", TargetKind::CharacterDevice, 0)), Ok(1 << 40));
     assert_eq!(sized("op=write", target("null:", TargetKind::Null, 0)), Ok(1 << 40));
@@ -290,11 +290,11 @@ fn direct_io_is_aligned() {
     let without = TargetFacts { direct_alignment_bytes: 0, ..file(GIB) };
     assert_eq!(
         refusal_on("op=randread direct", &[without], &IO_URING),
-        "/data/file does not take direct I/O: leave out --direct"
+        "/data/file does not support direct I/O: leave out --direct"
     );
     assert_eq!(
         refusal_on("op=randread direct", &[file(GIB)], &MMAP),
-        "--direct means nothing to engine mmap: use psync, pvsync2, libaio or io_uring"
+        "--direct has no effect on engine mmap: use psync, pvsync2, libaio or io_uring"
     );
 }
 
@@ -303,21 +303,21 @@ fn engines_do_what_they_can() {
     let on = |words: &str, engine: &EngineFacts| refusal_on(words, &[file(GIB)], engine);
     assert_eq!(
         on("op=read depth=4", &PSYNC),
-        "engine psync runs one operation at a time, so --depth 4 cannot be: use --threads 4, or --engine io_uring or libaio"
+        "engine psync runs one operation at a time and does not support --depth 4: use --threads 4, or --engine io_uring or libaio"
     );
     assert_eq!(
         on("op=read depth=5000", &IO_URING),
-        "engine io_uring takes a depth of at most 4096, not 5000"
+        "engine io_uring supports a depth of at most 4096, not 5000"
     );
-    assert_eq!(on("op=nop", &PSYNC), "engine psync has no nop: it does read, write, discard, sync");
-    assert_eq!(on("op=discard", &MMAP), "engine mmap has no discard: it does read, write, sync");
+    assert_eq!(on("op=nop", &PSYNC), "engine psync has no nop: it supports read, write, discard, sync");
+    assert_eq!(on("op=discard", &MMAP), "engine mmap has no discard: it supports read, write, sync");
     assert_eq!(
         on("op=readwrite mix=read=50,write=45,discard=5", &MMAP),
-        "engine mmap has no discard: it does read, write, sync"
+        "engine mmap has no discard: it supports read, write, sync"
     );
     let without_sync = EngineFacts { classes: &["read", "write"], ..PSYNC };
-    assert_eq!(on("op=write fsync=8", &without_sync), "engine psync has no sync: it does read, write");
-    assert_eq!(on("op=write end-fsync", &without_sync), "engine psync has no sync: it does read, write");
+    assert_eq!(on("op=write fsync=8", &without_sync), "engine psync has no sync: it supports read, write");
+    assert_eq!(on("op=write end-fsync", &without_sync), "engine psync has no sync: it supports read, write");
     for (words, option) in [
         ("sqpoll", "sqpoll"),
         ("register-files=on", "register-files"),
@@ -332,41 +332,32 @@ fn engines_do_what_they_can() {
         );
     }
     assert!(plan("op=read sqpoll sqpoll-core=3 register-buffers=off").options.sqpoll);
-    refused("op=read iopoll", "--iopoll polls the device: it needs --direct");
-    refused("op=read sqpoll-core=3", "--sqpoll-core pins the thread of --sqpoll: give both");
+    refused("op=read iopoll", "--iopoll requires --direct: add it");
+    refused("op=read sqpoll-core=3", "--sqpoll-core requires --sqpoll: add it");
     assert!(plan_on("op=read sqpoll=false", &[file(GIB)], &PSYNC).is_ok(), "switched off is not asked for");
 }
 
 #[test]
 fn loads_that_contradict_themselves_are_refused() {
-    refused("op=read cores=0 numa=0", "--cores and --numa both say where workers run: give one of them");
-    refused("op=read arrivals=poisson", "--arrivals shapes an open loop: give --rate too");
+    refused("op=read cores=0 numa=0", "--cores and --numa exclude each other: give one of them");
+    refused("op=read arrivals=poisson", "--arrivals requires an open loop: add --rate");
     assert!(plan("op=write end-fsync time=1s").end_fsync, "the runner syncs after the window too");
     refused(
         "op=read think-time=1ms no-catch-up",
-        "--no-catch-up says what becomes of a --rate in the pauses of --think-time: give both",
+        "--no-catch-up requires --rate and --think-time: give both",
     );
-    refused(
-        "op=read think-after=1s",
-        "--think-after and --think-spin are of the pauses of --think-time: give it too",
-    );
+    refused("op=read think-after=1s", "--think-after and --think-spin require --think-time: add it");
     refused(
         "op=read think-time=1ms think-spin=2ms",
-        "--think-spin is a part of --think-time: use as much or less",
+        "--think-spin cannot be longer than --think-time: use a shorter --think-spin",
     );
-    refused(
-        "op=read think-blocks=4",
-        "--think-blocks counts the operations between pauses: give --think-time too",
-    );
-    refused(
-        "op=write sync-call=fsync",
-        "--sync-call is the call of --fsync and --end-fsync: give one of them too",
-    );
-    refused("op=read cores-policy=shared", "--cores-policy deals out the processors of --cores: give both");
-    refused("op=read saturate rate=1k", "--saturate climbs by itself: leave out --rate and --ladder");
+    refused("op=read think-blocks=4", "--think-blocks requires --think-time: add it");
+    refused("op=write sync-call=fsync", "--sync-call requires --fsync or --end-fsync: add one of them");
+    refused("op=read cores-policy=shared", "--cores-policy requires --cores: add it");
+    refused("op=read saturate rate=1k", "--saturate sets the load itself: leave out --rate and --ladder");
     refused(
         "op=read saturate ladder=depth=1,2",
-        "--saturate climbs by itself: leave out --rate and --ladder",
+        "--saturate sets the load itself: leave out --rate and --ladder",
     );
     refused("op=read depth=4 batch-min=5", "--batch-min 5 is more than the depth: use 4 or less");
     refused("op=read depth=4 batch=5", "--batch 5 is more than the depth: use 4 or less");
@@ -428,15 +419,12 @@ fn content_is_filled_as_it_needs_to_be() {
     assert_eq!(content("content=0xab"), (ContentChoice::Bytes(vec![0xab]), 0, 0, Refill::Once));
     refused(
         "op=write content=zero compress=50",
-        "--compress and --dedupe shape random content: leave out --content",
+        "--compress and --dedupe require random content: leave out --content",
     );
     let set = plan("op=write dedupe=30 dedupe-set=50m dedupe-global seed=7").content;
     assert_eq!((set.dedupe_set_chunks, set.dedupe_set_seed), (Some(12_800), Some(7)));
-    refused(
-        "op=write dedupe-set=1m",
-        "--dedupe-set and --dedupe-global are of the copies of --dedupe: give it too",
-    );
-    refused("op=write dedupe=50 refill=once", "--compress and --dedupe need --refill full");
+    refused("op=write dedupe-set=1m", "--dedupe-set and --dedupe-global require --dedupe: add it");
+    refused("op=write dedupe=50 refill=once", "--compress and --dedupe require --refill full");
 }
 
 #[test]
@@ -444,14 +432,11 @@ fn verified_blocks_are_whole() {
     assert_eq!(plan("op=write verify").verify_interval_bytes, Some(4096));
     assert_eq!(plan("op=write verify block-size=512").verify_interval_bytes, Some(512));
     assert_eq!(plan("op=write verify verify-interval=64k").verify_interval_bytes, Some(64 << 10));
-    refused("op=write verify-interval=4k", "--verify-interval is for --verify: give both");
-    refused("op=read verify-run=7", "--verify-run is the number of verified blocks: give --verify too");
-    refused(
-        "op=write no-read-back",
-        "--no-read-back leaves out what --verify does after a write: give --verify too",
-    );
+    refused("op=write verify-interval=4k", "--verify-interval requires --verify: add it");
+    refused("op=read verify-run=7", "--verify-run requires --verify: add it");
+    refused("op=write no-read-back", "--no-read-back requires --verify: add it");
     assert_eq!(plan("op=read verify verify-run=7").verify_run, Some(7));
-    let own = "--verify writes blocks of its own: leave out --content, --compress, --dedupe and --refill";
+    let own = "--verify generates its own data: leave out --content, --compress, --dedupe and --refill";
     for words in ["content=zero", "compress=10", "dedupe=10", "refill=full"] {
         refused(&format!("op=write verify {words}"), own);
     }
@@ -470,27 +455,27 @@ fn verified_blocks_are_whole() {
     );
     refused(
         "op=randwrite verify block-size=4k-64k threads=2",
-        "--verify needs each block to have one writer, and blocks of several sizes reach into the part of another thread: use --pattern fitted, or --threads 1",
+        "--verify needs one writer per block, and blocks of several sizes can cross into the part of another thread: use --pattern fitted, or --threads 1",
     );
     assert!(
         plan("op=randwrite verify block-size=4k-64k threads=2 pattern=fitted").verify_grain_bytes.is_some()
     );
     refused(
         "op=write verify verify-pattern=0x0000",
-        "--verify-pattern of zeros cannot tell a block from one that is gone: use another",
+        "--verify-pattern of zeros cannot detect lost blocks: use another pattern",
     );
-    refused("op=write verify-backlog=8", "--verify-backlog reads back verified blocks: give --verify too");
+    refused("op=write verify-backlog=8", "--verify-backlog requires --verify: add it");
     refused(
         "op=randwrite pattern=fitted block-size=4k-8k align=4k",
-        "--pattern fitted begins blocks where others end: leave out --align",
+        "--pattern fitted places blocks without gaps: leave out --align",
     );
     refused(
         "op=randwrite pattern=fitted block-size=4k-8k zones=8k/64k",
-        "--pattern fitted goes over a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
+        "--pattern fitted covers a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
     );
     refused(
         "op=randwrite verify share=whole threads=2",
-        "--verify needs each block to have one writer: leave out --share whole",
+        "--verify needs one writer per block: leave out --share whole",
     );
     assert!(plan("op=randread verify share=whole threads=2").verify_interval_bytes.is_some());
     for interval in ["256", "1000", "3k"] {

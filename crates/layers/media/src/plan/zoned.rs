@@ -65,9 +65,7 @@ pub(super) fn zoned(
     check_workers(phase, &zones)?;
     let frequency = choice.reset_frequency.filter(|frequency| *frequency > 0.0);
     if choice.reset_threshold.is_some() && choice.reset_frequency.is_none() {
-        return refuse(
-            "--zones zbd,reset-threshold says from when on reset-frequency holds: give both".to_owned(),
-        );
+        return refuse("--zones zbd,reset-threshold requires reset-frequency: give both".to_owned());
     }
     Ok(Some(ZonedPlan {
         zone_depth: zone_depth(phase, choice, facts)?,
@@ -90,7 +88,7 @@ fn check_plain(phase: &Phase<'_>, facts: &TargetFacts, target: &TargetPlan) -> R
         return Ok(());
     }
     refuse(format!(
-        "{} is a zoned block device (host-managed, zones of {}): writes that miss a zone's write pointer fail with EIO; give --zones zbd, which keeps to them and resets full zones",
+        "{} is a zoned block device (host-managed, zones of {}): writes that miss a zone's write pointer fail with EIO; give --zones zbd, which follows them and resets full zones",
         target.path,
         Amount(zones.zone_size_bytes)
     ))
@@ -108,30 +106,27 @@ fn check_together(phase: &Phase<'_>) -> Result<(), PlanError> {
         || own.visit.is_some()
         || own.align.is_some();
     let wrong = [
-        (phase.operation == Operation::Nop, "--op nop touches no zone: leave out --zones"),
+        (phase.operation == Operation::Nop, "--op nop does not use zones: leave out --zones"),
         (
             phase.operation.is_pair(),
-            "--zones zbd resets what it discards, and a written zone is not written again before: use --op discard or write",
+            "--zones zbd resets the zones that it discards, and a written zone must be reset before it is written again: use --op discard or write",
         ),
         (
             shapes || !plain.contains(phase.pattern),
-            "--zones zbd decides where operations go: sequential or uniformly at random; leave out --gap, --run, --random-percent, --own-positions, --visit, --align and other patterns",
+            "--zones zbd sets positions itself, sequential or uniformly random: leave out --gap, --run, --random-percent, --own-positions, --visit, --align and other patterns",
         ),
         (
             spec.verify,
-            "--verify expects a block where it was written, and --zones zbd writes a full zone anew from its begin: leave out one of them",
+            "--verify expects a block where it was written, but --zones zbd rewrites a full zone from its start: leave out one of them",
         ),
-        (
-            spec.replay.is_some(),
-            "a log says where operations go, and --zones zbd does too: leave out one of them",
-        ),
+        (spec.replay.is_some(), "a log and --zones zbd both set positions: leave out one of them"),
         (
             own.serialize_overlap,
-            "--serialize-overlap has nothing to do with --zones zbd, which writes each byte of a zone once: leave it out",
+            "--serialize-overlap has no effect with --zones zbd, which writes each byte of a zone once: leave it out",
         ),
         (
             spec.control.ends_when_full,
-            "--end-when-full is for files that grow: leave out --end-when-full or --zones zbd",
+            "--end-when-full is for growing files: leave out --end-when-full or --zones zbd",
         ),
     ];
     match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
@@ -152,7 +147,7 @@ fn zones_of(
     }
     if phase.changes() && !phase.engine.classes.contains(&"reset") {
         return refuse(format!(
-            "engine {} resets no zones: use --engine psync, pvsync2, libaio or io_uring",
+            "engine {} cannot reset zones: use --engine psync, pvsync2, libaio or io_uring",
             phase.engine.name
         ));
     }
@@ -163,14 +158,17 @@ fn zones_of(
     fit(choice, facts, target, zone)?;
     if phase.sizes.max() > capacity && phase.mix.discard_percent < 100 {
         return refuse(format!(
-            "a zone of {} does not hold a block of {}: its capacity is {}",
+            "a zone of {} is too small for a block of {}: its capacity is {}",
             target.path,
             Amount(phase.sizes.max()),
             Amount(capacity)
         ));
     }
     if phase.mix.discard_percent > 0 && zone > u64::from(u32::MAX) {
-        return refuse(format!("zones of {} are too long to be discarded: 4GiB is too much", Amount(zone)));
+        return refuse(format!(
+            "zones of {} are too large to discard: they must be smaller than 4GiB",
+            Amount(zone)
+        ));
     }
     Ok(ZonedTarget {
         model: facts.zoned.map_or(ZoneModel::Emulated, |zones| zones.model),
@@ -204,7 +202,7 @@ fn device_zone(
     }
     if phase.mix.write_percent > 0 && zones.model == ZoneModel::HostManaged && !phase.options.direct {
         return refuse(format!(
-            "{path} is host-managed: the page cache would write its blocks in another order; give --direct"
+            "{path} is host-managed: the page cache would change the order of writes; add --direct"
         ));
     }
     Ok((zones.zone_size_bytes, zones.capacity_bytes))
@@ -219,7 +217,7 @@ fn emulated_zone(choice: &ZonedChoice, path: &str) -> Result<(u64, u64), PlanErr
     let capacity = choice.capacity.map_or(zone, ByteSize::bytes);
     if capacity > zone {
         return refuse(format!(
-            "--zones zbd: a capacity of {} is more than zones of {} have",
+            "--zones zbd: a capacity of {} is larger than zones of {}",
             Amount(capacity),
             Amount(zone)
         ));
@@ -238,7 +236,11 @@ fn fit(
     if choice.rounds {
         let (begin, end) = (target.offset_bytes.next_multiple_of(zone), end / zone * zone);
         if begin >= end {
-            return refuse(format!("the range of {} holds no whole zone of {}", target.path, Amount(zone)));
+            return refuse(format!(
+                "the range of {} contains no whole zone of {}",
+                target.path,
+                Amount(zone)
+            ));
         }
         (target.offset_bytes, target.size_bytes) = (begin, end - begin);
         return Ok(());
@@ -288,7 +290,7 @@ fn check_workers(phase: &Phase<'_>, zones: &[ZonedTarget]) -> Result<(), PlanErr
     if let Some(open) = open.filter(|open| phase.mix.write_percent > 0 && zones.len() == 1 && *open < threads)
     {
         return refuse(format!(
-            "{threads} threads cannot each keep a zone open where {open} may be: use --threads {open}, or --share whole"
+            "{threads} threads cannot each keep a zone open when only {open} may be open: use --threads {open}, or --share whole"
         ));
     }
     Ok(())
@@ -305,7 +307,7 @@ fn zone_depth(phase: &Phase<'_>, choice: &ZonedChoice, facts: &[TargetFacts]) ->
         None | Some(1) => Ok(1),
         Some(depth) if facts.iter().all(keeps) => Ok(depth),
         Some(depth) => refuse(format!(
-            "--zones zbd,depth={depth}: several writes in flight in a zone need --engine libaio, which submits in order, and a queue that keeps the order (scheduler mq-deadline, or Linux 6.10)"
+            "--zones zbd,depth={depth}: several writes in flight in a zone require --engine libaio, which submits in order, and a queue that keeps the order (scheduler mq-deadline, or Linux 6.10)"
         )),
     }
 }

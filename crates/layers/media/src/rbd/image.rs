@@ -86,13 +86,13 @@ impl Image {
         let is_cached = matches!(purpose, Use::Measured { direct: false, .. });
         let writes = matches!(purpose, Use::Measured { writes: true, .. });
         if writes && name.snapshot.is_some() {
-            return Err(Error::usage("rbd", "a snapshot cannot be written")
+            return Err(Error::usage("rbd", "a snapshot is read-only")
                 .with("image", &name.image)
                 .remedy("leave out @SNAPSHOT"));
         }
         let cluster = Cluster::connect(&Access {
             conf: name.conf.as_deref(),
-            conf_remedy: "name it: rbd:POOL/IMAGE:conf=FILE, or CEPH_CONF",
+            conf_remedy: "give its path: rbd:POOL/IMAGE:conf=FILE, or CEPH_CONF",
             user: name.user.as_deref(),
             timeout_ns: 0,
             settings: if is_cached { &[] } else { &[("rbd_cache", "false")] },
@@ -131,7 +131,7 @@ impl Image {
         let mut size = 0;
         // SAFETY: an open image and a place for the size.
         match unsafe { (self.api.rbd_get_size)(self.handle, &raw mut size) } {
-            code if code < 0 => Err(self.failed("the image does not tell its size", code.into())),
+            code if code < 0 => Err(self.failed("cannot determine the size of the image", code.into())),
             _ => Ok(size),
         }
     }
@@ -144,7 +144,7 @@ impl Image {
         match read as i64 {
             code if code < 0 => Err(self.failed("the image cannot be read", code)),
             length if length as usize == buffer.len() => Ok(()),
-            _ => Err(self.failed("the image is shorter than it was", -i64::from(libc::EIO))),
+            _ => Err(self.failed("the image has become shorter", -i64::from(libc::EIO))),
         }
     }
 
@@ -164,7 +164,7 @@ impl Image {
             (self.api.rbd_diff_iterate2)(self.handle, std::ptr::null(), offset, length, 1, 0, add, place)
         };
         if code < 0 {
-            Err(self.failed("the image does not tell what it holds", code.into()))
+            Err(self.failed("cannot determine the allocated ranges of the image", code.into()))
         } else {
             Ok(sum)
         }
@@ -182,7 +182,7 @@ impl Image {
             return Ok(vec![format!("{count} clients")]);
         }
         if code < 0 {
-            return Err(self.failed("the image does not tell who has it open", code.into()));
+            return Err(self.failed("cannot list the clients that have the image open", code.into()));
         }
         // SAFETY: the library has filled `count` of them with strings, which are its own until they are given back.
         let named = watchers[..count].iter().map(|one| unsafe { CStr::from_ptr(one.address) });
@@ -198,7 +198,7 @@ impl Image {
         let is_on = cluster.setting(c"rbd_cache").is_some_and(|value| value == "true");
         let policy = cluster.setting(c"rbd_cache_policy").unwrap_or_else(|| "writearound".to_owned());
         is_on.then(|| {
-            format!("librbd's cache is on (rbd_cache_policy = {policy}), as the cluster's configuration has it; --direct turns it off")
+            format!("librbd's cache is on (rbd_cache_policy = {policy}) as configured in the cluster; --direct turns it off")
         })
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct ImageName {
 }
 
 /// Form that is accepted.
-const ACCEPTED: &str = "accepted is rbd:POOL[/NAMESPACE]/IMAGE[@SNAPSHOT][:id=USER][:conf=FILE]";
+const ACCEPTED: &str = "use rbd:POOL[/NAMESPACE]/IMAGE[@SNAPSHOT][:id=USER][:conf=FILE]";
 
 impl FromStr for ImageName {
     type Err = Error;
@@ -31,9 +31,9 @@ impl FromStr for ImageName {
         let bad = |message: &'static str| {
             Error::usage("rbd", message).with("target", text.escape_debug()).remedy(ACCEPTED)
         };
-        let rest = text.strip_prefix(PREFIX).ok_or_else(|| bad("no name of an image"))?;
+        let rest = text.strip_prefix(PREFIX).ok_or_else(|| bad("not an image name"))?;
         if rest.contains('\0') {
-            return Err(bad("no name of an image"));
+            return Err(bad("not an image name"));
         }
         let mut words = rest.split(':');
         let place = words.next().unwrap_or_default();
@@ -45,13 +45,13 @@ impl FromStr for ImageName {
         let (pool, namespace, image) = match parts[..] {
             [pool, image] => (pool, "", image),
             [pool, namespace, image] if !namespace.is_empty() => (pool, namespace, image),
-            _ => return Err(bad("no name of an image")),
+            _ => return Err(bad("not an image name")),
         };
         if pool.is_empty()
             || image.is_empty()
             || snapshot.is_some_and(|name| name.is_empty() || name.contains('@'))
         {
-            return Err(bad("no name of an image"));
+            return Err(bad("not an image name"));
         }
         let mut name = Self {
             pool: pool.to_owned(),
@@ -65,13 +65,11 @@ impl FromStr for ImageName {
                 Some(("id", value)) if !value.is_empty() => (&mut name.user, value),
                 Some(("conf", value)) if !value.is_empty() => (&mut name.conf, value),
                 _ => {
-                    return Err(
-                        bad("an unknown word behind the name of an image").with("word", word.escape_debug())
-                    );
+                    return Err(bad("unknown word after the image name").with("word", word.escape_debug()));
                 }
             };
             if place.0.replace(place.1.to_owned()).is_some() {
-                return Err(bad("a word behind the name of an image is given twice"));
+                return Err(bad("a word after the image name is given twice"));
             }
         }
         Ok(name)

@@ -31,13 +31,13 @@ pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
     let closed = plan.load.arrivals.is_none();
     let user = highest_share(evidence.samples, |worker| worker.cpu_user_ns);
     if closed && plan.engine != "mmap" && user > WORKER_USER_SHARE_MAX {
-        return Some(format!("a worker computed in user mode for {} of its time", percent(user)));
+        return Some(format!("a worker used a CPU in user mode for {} of its time", percent(user)));
     }
     let busy = highest_share(evidence.samples, |worker| worker.cpu_user_ns + worker.cpu_system_ns);
     let polls = options.iopoll || options.hipri;
     let queues = options.direct && plan.load.depth > 1;
     (closed && queues && !polls && busy > WORKER_BUSY_SHARE_MAX).then(|| {
-        format!("a worker was on its processor for {} of its time: the device waited for it", percent(busy))
+        format!("a worker used its CPU for {} of its time: the device waited for strata", percent(busy))
     })
 }
 
@@ -58,8 +58,7 @@ pub(super) fn kernel_workers(evidence: &Evidence<'_>) -> Option<String> {
     let cpus = workers_ns as f64 / samples.elapsed_ns.max(1) as f64;
     (share > KERNEL_WORKER_SHARE_MAX && cpus > KERNEL_WORKER_CPUS_MAX).then(|| {
         format!(
-            "kernel worker threads used {} of the CPU: io_uring handed operations to them; the CPU figures here \
-             include them",
+            "kernel worker threads used {} of the CPU time: io_uring passed operations to them; the CPU results include them",
             percent(share.min(1.0))
         )
     })

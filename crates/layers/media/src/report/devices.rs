@@ -30,10 +30,10 @@ pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
     let written = seen.device_written_bytes.filter(|_| !plan.writes()).unwrap_or(0);
     let size = |bytes: u64| human_bytes(bytes as f64);
     if read > limit {
-        return Some(format!("others read {} from the devices of this load", size(read)));
+        return Some(format!("other processes read {} from the devices of this load", size(read)));
     }
     (written > limit)
-        .then(|| format!("{} were written to the devices while this load only read", size(written)))
+        .then(|| format!("other processes wrote {} to the devices while this load only read", size(written)))
 }
 
 /// A limit of a control group on a device of the targets (on any, where these are not known) that this load comes up to.
@@ -58,7 +58,7 @@ pub(super) fn io_throttled(evidence: &Evidence<'_>) -> Option<String> {
     };
     let rate = |value: f64| if is_bytes { human_bytes_per_second(value) } else { units::rate(value) };
     Some(format!(
-        "a control group limits {what} of {} to {}, and {} were reached: the limit is measured",
+        "a control group limits {what} of {} to {}, and the load reached {}: the result shows the limit, not the device",
         used.device,
         rate(used.limit_per_second as f64),
         rate(used.reached_per_second)

@@ -67,13 +67,13 @@ const KINDS: &[Kind] = &[
         rank: 70,
         name: "direct_not_honoured",
         look: path::direct_not_honoured,
-        remedy: "ask what lies between for direct I/O too (its options), or measure the device below it",
+        remedy: "enable direct I/O in the layers between (see their options), or measure the device below them",
     },
     Kind {
         rank: 80,
         name: "page_cache",
         look: storage::page_cache,
-        remedy: "read with --direct, or --cache drop and one pass over the range; if you mean memory, --cache warm",
+        remedy: "read with --direct, or --cache drop and one pass over the range; to measure memory, use --cache warm",
     },
     Kind {
         rank: 90,
@@ -85,7 +85,7 @@ const KINDS: &[Kind] = &[
         rank: 100,
         name: "encoded_extents",
         look: path::encoded_extents,
-        remedy: "write the file anew, with random data, in a directory without compression, reflinks and snapshots",
+        remedy: "rewrite the file with random data in a directory without compression, reflinks and snapshots",
     },
     Kind {
         rank: 110,
@@ -103,19 +103,19 @@ const KINDS: &[Kind] = &[
         rank: 140,
         name: "volatile_cache",
         look: path::volatile_cache,
-        remedy: "mount with barriers; set queue/write_cache to what the drive says; choose a cache mode that keeps flushes",
+        remedy: "mount with barriers; set queue/write_cache to the drive's real type; use a cache mode that passes flushes",
     },
     Kind {
         rank: 160,
         name: "unwritten_extents",
         look: path::unwritten_extents,
-        remedy: "lay the file out with data first (--layout fill), or write it twice and take the second pass",
+        remedy: "lay the file out with data first (--layout fill), or write it twice and use the second pass",
     },
     Kind {
         rank: 170,
         name: "nearly_full",
         look: path::nearly_full,
-        remedy: "free some space, or use another file system: allocation slows down where little is free",
+        remedy: "free some space, or use another file system: allocation is slow when little space is free",
     },
     Kind {
         rank: 180,
@@ -134,12 +134,12 @@ const KINDS: &[Kind] = &[
         rank: 240,
         name: "io_throttled",
         look: devices::io_throttled,
-        remedy: "take the limit away (io.max, blkio.throttle.*), unless it is what you measure",
+        remedy: "remove the limit (io.max, blkio.throttle.*), unless you want to measure it",
     },
     Kind {
         rank: 340,
         name: "other_io",
         look: devices::other_io,
-        remedy: "stop what else uses the device (see `iostat`), and let earlier writes reach it first (`sync`)",
+        remedy: "stop other users of the device (see `iostat`), and flush earlier writes first (`sync`)",
     },
 ];

@@ -62,7 +62,10 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
     }
     if let Some(layer) = cached_loop(evidence) {
         let file = layer.backing_file.as_ref().map_or_else(String::new, |file| file.display().to_string());
-        return Some(format!("{} works on {file} through the page cache: --direct ends there", layer.name));
+        return Some(format!(
+            "{} accesses {file} through the page cache, which ignores --direct",
+            layer.name
+        ));
     }
     // What was discarded, compressed or never written is not asked of the device.
     let shrinks = targets(evidence).any(|target| place_of(evidence, target).is_some_and(place::shrinks));
@@ -80,12 +83,14 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
     if let Some(share) = reached(read, least_read_bytes(evidence)).filter(|_| !has_holes) {
         let share = at_most(evidence, share);
         return Some(format!(
-            "the devices gave {share} of the bytes read with --direct: the rest lay in a cache or was never written"
+            "the devices delivered {share} of the bytes read with --direct: the rest was cached or never written"
         ));
     }
     if let Some(share) = reached(written, least_written_bytes(evidence)) {
         let share = at_most(evidence, share);
-        return Some(format!("{share} of the bytes written with --direct reached the devices in the phase"));
+        return Some(format!(
+            "{share} of the bytes written with --direct reached the devices during the phase"
+        ));
     }
     served_from_memory(evidence, read, written)
 }
@@ -116,8 +121,7 @@ fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Optio
     })?;
     let size = |bytes: u64| human_bytes(bytes as f64);
     Some(format!(
-        "of {} {done} with --direct at most {} {way} drives and networks of this machine: the rest stayed in memory \
-         of what serves the file (FUSE)",
+        "of {} {done} with --direct, at most {} {way} drives and networks of this machine: the rest stayed in memory of the FUSE server",
         size(bytes),
         size(moved)
     ))
@@ -132,9 +136,8 @@ pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
     let ahead = layers_of(evidence).iter().filter_map(|layer| layer.read_ahead_bytes).max().unwrap_or(0);
     let allowed = (2 * ahead * u64::from(plan.load.threads)).max(AHEAD_BYTES_MIN);
     let times = fetched as f64 / read.max(1) as f64;
-    (read > 0 && times > AMPLIFICATION_MAX && fetched - read > allowed).then(|| {
-        format!("{times:.1} times the bytes that were read came from the device: the kernel reads ahead")
-    })
+    (read > 0 && times > AMPLIFICATION_MAX && fetched - read > allowed)
+        .then(|| format!("the kernel read {times:.1} times the requested bytes from the device (read-ahead)"))
 }
 
 pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {
@@ -143,17 +146,17 @@ pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {
     let above = |share: Option<f64>| share.filter(|&share| share > ALTERED_FRACTION_MAX);
     if let Some(share) = above(range.encoded_fraction).filter(|_| plan.reads()) {
         return Some(format!(
-            "{} of the range is stored compressed: the device gives fewer bytes",
+            "{} of the range is stored compressed: the device reads fewer bytes",
             percent(share)
         ));
     }
     let share = above(range.shared_fraction).filter(|_| plan.reads() || plan.mix.write_percent > 0)?;
     let what = if plan.reads() {
-        "what one part brought into a cache below serves others"
+        "data cached for one part also serve other parts"
     } else {
-        "a first write copies"
+        "the first write to a block copies it"
     };
-    Some(format!("{} of the range lies on blocks shared with others (reflinks): {what}", percent(share)))
+    Some(format!("{} of the range shares blocks with other data (reflinks): {what}", percent(share)))
 }
 
 /// Whether each write, or some of them on the way, is made durable by the device before its operation ends.
@@ -175,7 +178,7 @@ pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
     let first = (unwritten * plan.range_bytes() as f64 / written.max(1) as f64).min(1.0);
     (written > 0 && first > FIRST_WRITES_MAX).then(|| {
         format!(
-            "{} of the range was never written: the first write of a block also allocates or converts it",
+            "{} of the range was never written: the first write to a block also allocates or converts it",
             percent(unwritten)
         )
     })
@@ -217,12 +220,12 @@ fn unflushed(layers: &[&BlockDevice]) -> Option<String> {
         let below =
             layer.layers().into_iter().find(|below| below.write_cache.as_deref() == Some("write back"));
         let whose = match below {
-            _ if says_itself => "the drive has one that it says is on".to_owned(),
+            _ if says_itself => "the drive reports that its cache is on".to_owned(),
             Some(below) => format!("{} below it has one", below.name),
             None => return None,
         };
         Some(format!(
-            "the kernel takes {} for a device without a volatile cache and never flushes it, but {whose}",
+            "the kernel never flushes {}, which it treats as a device without a volatile cache, but {whose}",
             layer.name
         ))
     })
@@ -232,7 +235,7 @@ fn behind_hypervisor(layers: &[&BlockDevice]) -> Option<String> {
     let is_virtual = |layer: &&&BlockDevice| layer.transport.as_deref() == Some("virtio");
     let disk = layers.iter().filter(is_virtual).find(|layer| is_write_through(layer))?;
     Some(format!(
-        "the hypervisor takes no flushes for {}: whether it keeps writes in memory cannot be told from here",
+        "the hypervisor accepts no flushes for {}: strata cannot tell whether it keeps writes in memory",
         disk.name
     ))
 }
@@ -240,5 +243,5 @@ fn behind_hypervisor(layers: &[&BlockDevice]) -> Option<String> {
 pub(super) fn nearly_full(evidence: &Evidence<'_>) -> Option<String> {
     let writes = evidence.plan.of::<MediaPlan>()?.mix.write_percent > 0;
     let free = evidence.observations.free_fraction.filter(|_| writes && on_drives(evidence))?;
-    (free < FREE_FRACTION_MIN).then(|| format!("{} of the file system is free", percent(free)))
+    (free < FREE_FRACTION_MIN).then(|| format!("only {} of the file system is free", percent(free)))
 }

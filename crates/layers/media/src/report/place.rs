@@ -55,7 +55,7 @@ fn is_disk(device: &BlockDevice, names: &[&str]) -> bool {
 /// Who may make less of what is written, in words; none where nobody can, because it stays as it is in memory.
 pub(super) fn compressor(place: Option<&TargetEnvironment>) -> Option<String> {
     let unknown =
-        || Some("storage that compresses or removes copies stores less than it is given".to_owned());
+        || Some("storage with compression or deduplication stores less than it receives".to_owned());
     let Some(place) = place else { return unknown() };
     if let Some(text) = place.filesystem.as_ref().and_then(|filesystem| {
         let filesystem = filesystem.bottom();
@@ -87,7 +87,7 @@ pub(super) fn shrinks(place: &TargetEnvironment) -> bool {
 
 fn compressing_filesystem(kind: &str, options: &str, mount_point: &Path) -> Option<String> {
     if kind == "zfs" {
-        return Some("ZFS compresses unless it is told not to".to_owned());
+        return Some("ZFS compresses by default".to_owned());
     }
     let (_, option) = COMPRESSING_FILESYSTEMS.iter().find(|(name, _)| *name == kind)?;
     let told = options.split(',').find(|word| word.starts_with(option))?;
@@ -110,11 +110,11 @@ fn drive_words(device: &BlockDevice) -> String {
     let name = &bottom.name;
     let is_local = bottom.transport.as_ref().is_some_and(|way| LOCAL_TRANSPORTS.contains(&way.as_str()));
     let what = if is_local {
-        format!("{name} may compress inside")
+        format!("{name} may compress internally")
     } else {
-        format!("what is behind {name} may compress")
+        format!("the storage behind {name} may compress")
     };
-    format!("{what}, which cannot be told from here")
+    format!("{what}, which strata cannot detect")
 }
 
 fn bottom_of(device: &BlockDevice) -> &BlockDevice {

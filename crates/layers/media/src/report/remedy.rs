@@ -28,7 +28,7 @@ const INSTEAD: &[Instead] = &[
     Instead {
         kind: "page_cache",
         applies: |evidence| media(evidence, |plan| plan.cache == CachePolicy::Drop),
-        remedy: "read with --direct, or read each block once: one pass over a range that nothing else reads",
+        remedy: "read with --direct, or read each block once: one pass over a range that no other process reads",
     },
     Instead {
         kind: "buffered_writes",
@@ -64,7 +64,7 @@ const INSTEAD: &[Instead] = &[
     Instead {
         kind: "kernel_workers",
         applies: |evidence| media(evidence, |plan| plan.options.direct),
-        remedy: "use engine psync with more threads: this file system hands direct I/O over too",
+        remedy: "use engine psync with more threads: on this file system direct I/O goes to kernel workers too",
     },
 ];
 

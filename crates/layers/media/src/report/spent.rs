@@ -49,9 +49,9 @@ fn line(class: &ClassSummary, device: &DeviceActivity) -> Option<String> {
     let submission = class.submission.as_ref().map_or(0.0, |part| part.mean_ns / latency_ns);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share.clamp(0.0, 1.0));
     let advice = if share >= SHARE_MIN {
-        "the drive is waited for: --saturate tells how many operations it takes at a time"
+        "the drive is the bottleneck: --saturate finds how many operations it can execute in parallel"
     } else {
-        "CPUs are waited for, which submit, take interrupts and wake up: more threads, io_uring with several operations in flight, or polling (--iopoll)"
+        "the CPU path is the bottleneck (submission, interrupts, wake-ups): use more threads, io_uring with several operations in flight, or polling (--iopoll)"
     };
     Some(format!(
         "{} of the time in {} ({} of {}, by the block layer), {} in submission, {} in the kernel and this process; {advice}",

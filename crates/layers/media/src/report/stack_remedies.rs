@@ -22,24 +22,26 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
         if drives(case).any(|drive| {
             drive.rotational != Some(true) && !matches!(drive.scheduler.as_deref(), Some("none") | None)
         }) {
-            found.push(Remedy::told("the scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)"));
+            found.push(Remedy::told(
+                "use the I/O scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)",
+            ));
         }
         return found;
     }
     if !is_direct && kind == Some(LoadKind::SequentialRead) && !case.is_cpu_bound && read_ahead_is_small(case)
     {
         found.push(Remedy::told(
-            "a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): a buffered reader has only that much in flight",
+            "use a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): it limits what a buffered reader has in flight",
         ));
     }
     if !is_direct && reads && case.is_cpu_bound {
         found.push(Remedy::told(
-            "direct I/O (--direct), as the row `media` has it: the copy out of the page cache takes the CPU",
+            "use direct I/O (--direct), as in the row `media`: copying out of the page cache uses the CPU",
         ));
     }
     if !is_direct && !reads && !case.is_cpu_bound {
         found.push(Remedy::told(
-            "direct I/O (--direct), as the row `media` has it: buffered writes are limited by write-back speed",
+            "use direct I/O (--direct), as in the row `media`: buffered writes are limited by write-back speed",
         ));
     }
     found

@@ -26,7 +26,7 @@ pub(super) fn memory_target(evidence: &Evidence<'_>) -> Option<String> {
         let name = place_of(evidence, target).and_then(place::memory_behind)?;
         Some((target, name))
     });
-    memory.map(|(target, name)| format!("{} lies in memory ({name}): no drive is measured", target.path))
+    memory.map(|(target, name)| format!("{} is in memory ({name}): no drive is measured", target.path))
 }
 
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
@@ -44,14 +44,18 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     // Of what is stored compressed the device gives less.
     let is_encoded = evidence.observations.range.encoded_fraction.is_some_and(|share| share > 0.0);
     (read > 0 && share < DEVICE_READ_SHARE_MIN && !is_encoded).then(|| {
-        format!("the device gave {} of the bytes read: the rest came from memory", at_most(evidence, share))
+        format!(
+            "the device delivered {} of the bytes read: the rest came from memory",
+            at_most(evidence, share)
+        )
     })
 }
 
 pub(super) fn unwritten_range(evidence: &Evidence<'_>) -> Option<String> {
     let unwritten = evidence.observations.unwritten_fraction?;
-    (evidence.plan.of::<MediaPlan>()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
-        .then(|| format!("{} of the range was never written: no medium is read there", percent(unwritten)))
+    (evidence.plan.of::<MediaPlan>()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX).then(|| {
+        format!("{} of the range was never written: reads there do not access the medium", percent(unwritten))
+    })
 }
 
 pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
@@ -71,13 +75,13 @@ pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
         _ if !is_synced(evidence) => Some(match share {
             // Write-back of others counts too: all of it says nothing.
             Some(share) if share < 1.0 && evidence.is_alone => format!(
-                "writes end in the page cache, nothing makes them durable: {} reached the device",
+                "writes end in the page cache and are not made durable: only {} reached the device",
                 percent(share)
             ),
-            _ => "writes end in the page cache and nothing makes them durable".to_owned(),
+            _ => "writes end in the page cache and are not made durable".to_owned(),
         }),
         Some(share) if share < DEVICE_WRITTEN_SHARE_MIN && !shrinks => Some(format!(
-            "{} of the bytes written reached the device: blocks were written over in the page cache",
+            "{} of the bytes written reached the device: blocks were overwritten in the page cache",
             at_most(evidence, share)
         )),
         _ => None,
@@ -105,17 +109,17 @@ pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
     }
     let what = match &content.content {
         ContentChoice::Zero => "only zeros are written".to_owned(),
-        ContentChoice::Bytes(_) => "one short pattern is written over and over".to_owned(),
+        ContentChoice::Bytes(_) => "one short pattern is written repeatedly".to_owned(),
         ContentChoice::Random if content.compress_percent > 0 => {
-            format!("{}% of what is written compresses away", content.compress_percent)
+            format!("{}% of the data is compressible", content.compress_percent)
         }
         ContentChoice::Random if content.dedupe_percent > 0 => {
-            format!("{}% of what is written are copies", content.dedupe_percent)
+            format!("{}% of the data are duplicates", content.dedupe_percent)
         }
         ContentChoice::Random => match content.refill {
             Refill::Full => return None,
-            Refill::Stamp => "all but 16 bytes of each 4 KiB stay the same".to_owned(),
-            Refill::Once => "buffers are filled once and written again and again".to_owned(),
+            Refill::Stamp => "only 16 bytes of each 4 KiB change".to_owned(),
+            Refill::Once => "buffers are filled once and written repeatedly".to_owned(),
         },
     };
     let who = targets(evidence).find_map(|target| place::compressor(place_of(evidence, target)))?;

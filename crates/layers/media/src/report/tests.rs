@@ -106,7 +106,7 @@ fn page_cache() {
         }
     };
     let told = detail("page_cache", &BUFFERED, share(0.25)).unwrap();
-    assert!(told.starts_with("the device gave 25.0% of the bytes read"), "{told}");
+    assert!(told.starts_with("the device delivered 25.0% of the bytes read"), "{told}");
     assert_eq!(detail("page_cache", &BUFFERED, share(0.95)), None);
     assert_eq!(detail("page_cache", &BUFFERED, |_| ()), None);
     assert_eq!(detail("page_cache", &DRIVE, cached), None, "direct reads pass it by");
@@ -179,9 +179,11 @@ fn buffered_writes() {
         phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
     };
     assert!(
-        detail("buffered_writes", &shape, reached).unwrap().ends_with("durable: 25.0% reached the device")
+        detail("buffered_writes", &shape, reached)
+            .unwrap()
+            .ends_with("are not made durable: only 25.0% reached the device")
     );
-    assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("makes them durable"));
+    assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("are not made durable"));
     assert_eq!(detail("buffered_writes", &WRITES, |_| ()), None);
     assert_eq!(detail("buffered_writes", &BUFFERED, |_| ()), None);
     assert_eq!(detail("buffered_writes", &shape, |record| plan(record).end_fsync = true), None);
@@ -195,7 +197,7 @@ fn buffered_writes() {
     };
     assert_eq!(
         detail("buffered_writes", &shape, written_over).unwrap(),
-        "25.0% of the bytes written reached the device: blocks were written over in the page cache"
+        "25.0% of the bytes written reached the device: blocks were overwritten in the page cache"
     );
     let zeros = |record: &mut Record| {
         written_over(record);
@@ -218,11 +220,15 @@ fn compressible_content() {
     };
     assert!(detail("compressible_content", &WRITES, zeros).unwrap().starts_with("only zeros"));
     let shaped = |record: &mut Record| plan(record).content.compress_percent = 40;
-    assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of what is written"));
+    assert!(
+        detail("compressible_content", &WRITES, shaped)
+            .unwrap()
+            .starts_with("40% of the data is compressible")
+    );
     let once = |record: &mut Record| plan(record).content.refill = Refill::Once;
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
     let stamp = |record: &mut Record| plan(record).content.refill = Refill::Stamp;
-    assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("all but 16 bytes"));
+    assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("only 16 bytes"));
     assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
     assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
     let verified = |record: &mut Record| {
@@ -268,7 +274,7 @@ fn memory_target() {
     let told = |change: &dyn Fn(&mut Record)| detail("memory_target", &DRIVE, change);
     assert_eq!(
         told(&on_filesystem("tmpfs", "rw")).unwrap(),
-        "/data/file lies in memory (tmpfs): no drive is measured"
+        "/data/file is in memory (tmpfs): no drive is measured"
     );
     assert!(told(&on_loop("tmpfs")).unwrap().contains("(loop0 over tmpfs)"));
     assert!(told(&on_device("ram3", |_| ())).unwrap().contains("(ram3)"));
@@ -306,12 +312,12 @@ fn who_compresses() {
         let text = told(change).unwrap();
         assert_eq!(text.strip_prefix("only zeros are written; "), Some(end));
     };
-    ends(&|_| (), "nvme0n1 may compress inside, which cannot be told from here");
+    ends(&|_| (), "nvme0n1 may compress internally, which strata cannot detect");
     ends(&on_filesystem("btrfs", "rw,compress=zstd:3,ssd"), "btrfs on /data compresses (compress=zstd:3)");
-    ends(&on_filesystem("zfs", "rw"), "ZFS compresses unless it is told not to");
+    ends(&on_filesystem("zfs", "rw"), "ZFS compresses by default");
     ends(
         &on_filesystem("btrfs", "rw"),
-        "storage that compresses or removes copies stores less than it is given",
+        "storage with compression or deduplication stores less than it receives",
     );
     ends(&on_device("zram0", |_| ()), "zram0 compresses");
     let vdo = |device: &mut BlockDevice| {
@@ -320,7 +326,7 @@ fn who_compresses() {
     };
     ends(&on_device("dm-3", vdo), "dm-3 compresses");
     let array = |device: &mut BlockDevice| device.transport = Some("iscsi".to_owned());
-    ends(&on_device("sda", array), "what is behind sda may compress, which cannot be told from here");
+    ends(&on_device("sda", array), "the storage behind sda may compress, which strata cannot detect");
     for memory in ["tmpfs", "ramfs"] {
         assert_eq!(told(&on_filesystem(memory, "rw")), None, "{memory}");
         assert_eq!(told(&on_loop(memory)), None, "loop over {memory}");
@@ -348,7 +354,7 @@ fn client_saturated() {
     let busy = |record: &mut Record| {
         phase(record).samples.workers.iter_mut().for_each(|worker| worker.cpu_system_ns = worker.finished_ns);
     };
-    assert!(detail("client_saturated", &DRIVE, busy).unwrap().contains("on its processor"));
+    assert!(detail("client_saturated", &DRIVE, busy).unwrap().contains("a worker used its CPU for"));
     assert_eq!(
         detail("client_saturated", &BUFFERED, busy),
         None,
@@ -379,7 +385,7 @@ fn kernel_workers() {
     let buffered = Shape { direct: false, ..DRIVE };
     assert_eq!(
         detail("kernel_workers", &buffered, took(0.4)).unwrap(),
-        "kernel worker threads used 40.0% of the CPU: io_uring handed operations to them; the CPU figures here include \
+        "kernel worker threads used 40.0% of the CPU time: io_uring passed operations to them; the CPU results include \
          them"
     );
     assert_eq!(detail("kernel_workers", &buffered, took(0.09)), None);
@@ -408,11 +414,11 @@ fn other_io() {
     };
     assert_eq!(
         detail("other_io", &DRIVE, moved(1.5, 0.0)).unwrap(),
-        "others read 3.05 GiB from the devices of this load"
+        "other processes read 3.05 GiB from the devices of this load"
     );
     assert_eq!(
         detail("other_io", &DRIVE, moved(1.0, 0.5)).unwrap(),
-        "3.05 GiB were written to the devices while this load only read"
+        "other processes wrote 3.05 GiB to the devices while this load only read"
     );
     assert_eq!(detail("other_io", &DRIVE, moved(1.04, 0.04)), None);
     assert_eq!(detail("other_io", &BUFFERED, moved(1.5, 0.0)), None, "read-ahead");
@@ -464,7 +470,7 @@ fn phases_that_ran_together_share_what_was_seen() {
         phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
     };
     let detail_found = details("buffered_writes", beside(&buffered, &WRITES, reached)).unwrap();
-    assert!(detail_found.ends_with("makes them durable"), "{detail_found}");
+    assert!(detail_found.ends_with("are not made durable"), "{detail_found}");
     let synced = |record: &mut Record| {
         reached(record);
         plan(record).end_fsync = true;
@@ -475,7 +481,7 @@ fn phases_that_ran_together_share_what_was_seen() {
         phase(record).observations.device_read_bytes = Some(phase(record).summary.total.bytes / 2);
     };
     let detail_found = details("page_cache", beside(&BUFFERED, &DRIVE, from_memory)).unwrap();
-    assert!(detail_found.starts_with("the device gave at most 50.0%"), "{detail_found}");
+    assert!(detail_found.starts_with("the device delivered at most 50.0%"), "{detail_found}");
     let memory = Shape { kind: TargetKind::Memory, threads: 5, ..DRIVE };
     let busy = |record: &mut Record| phase(record).observations.machine_cpus_busy = Some(7.9);
     assert_eq!(detail("all_processors_busy", &memory, busy), None, "5 workers on 8 processors");

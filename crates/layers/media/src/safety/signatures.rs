@@ -30,9 +30,9 @@ pub enum Contents {
 impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PartitionTable(kind) => write!(f, "carries a partition table ({kind})"),
-            Self::Filesystem(kind) => write!(f, "carries a file system ({kind})"),
-            Self::Other(kind) => write!(f, "carries {kind}"),
+            Self::PartitionTable(kind) => write!(f, "has a partition table ({kind})"),
+            Self::Filesystem(kind) => write!(f, "has a file system ({kind})"),
+            Self::Other(kind) => write!(f, "contains {kind}"),
         }
     }
 }

@@ -63,10 +63,10 @@ impl Schedulers {
                 if files.is_empty() {
                     return Err(Error::usage(
                         "scheduler",
-                        "no block device with an I/O scheduler lies below the target",
+                        "the target has no block device with an I/O scheduler",
                     )
                     .with("target", &target.path)
-                    .remedy("leave --scheduler out"));
+                    .remedy("leave out --scheduler"));
                 }
                 for file in files {
                     if seen.insert(file.clone()) {
@@ -83,14 +83,13 @@ impl Schedulers {
         let names: Vec<&str> = text.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect();
         let chosen = text.split(['[', ']']).nth(1).unwrap_or("none").to_owned();
         if !names.contains(&name) {
-            return Err(Error::usage("scheduler", format!("{name:?} is no I/O scheduler of the device"))
+            return Err(Error::usage("scheduler", format!("{name:?} is not an I/O scheduler of the device"))
                 .with("file", file.display())
                 .remedy(format!("use one of {}", names.join(", "))));
         }
         if chosen != name {
             fs::write(&file, name).map_err(|error| {
-                Error::system("scheduler", "cannot choose the I/O scheduler", error)
-                    .with("file", file.display())
+                Error::system("scheduler", "cannot set the I/O scheduler", error).with("file", file.display())
             })?;
             self.before.push((file, chosen));
         }
@@ -103,7 +102,7 @@ impl Drop for Schedulers {
         for (file, name) in &self.before {
             if let Err(error) = fs::write(file, name) {
                 let file = file.display();
-                (self.tell)(format_args!("strata: scheduler: cannot bring back {name} in {file}: {error}"));
+                (self.tell)(format_args!("strata: scheduler: cannot restore {name} in {file}: {error}"));
             }
         }
     }

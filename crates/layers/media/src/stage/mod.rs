@@ -136,8 +136,9 @@ fn look_for(plan: &MediaPlan) -> Result<(), Error> {
     let makes_files = names::needs(&plan.engine).is_none();
     let files = plan.targets.iter().filter(|target| target.kind == TargetKind::File && makes_files);
     files.into_iter().try_for_each(|target| {
-        layout::check_existing(target)
-            .map_err(|error| error.remedy("do the hosts see the same files? else give --host-targets own"))
+        layout::check_existing(target).map_err(|error| {
+            error.remedy("check that the hosts see the same files, or give --host-targets own")
+        })
     })
 }
 

@@ -23,7 +23,7 @@ impl Dump {
     /// what was found.
     pub(super) fn write(&mut self, path: &str, offset: u64, received: &[u8], expected: &[u8]) -> String {
         if self.left == 0 {
-            return format!("; not kept: {BLOCKS_MAX} blocks were");
+            return format!("; not saved: {BLOCKS_MAX} blocks are already saved");
         }
         self.left -= 1;
         let target = path_of(path);
@@ -35,9 +35,9 @@ impl Dump {
         for (kind, bytes) in [("received", received), ("expected", expected)] {
             let file = std::fs::File::options().write(true).create_new(true).open(place(kind));
             if let Err(error) = file.and_then(|mut file| file.write_all(bytes)) {
-                return format!("; not kept: {}: {error}", place(kind).display());
+                return format!("; not saved: {}: {error}", place(kind).display());
             }
         }
-        format!("; kept in {} and .expected", place("received").display())
+        format!("; saved in {} and .expected", place("received").display())
     }
 }

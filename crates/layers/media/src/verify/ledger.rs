@@ -60,7 +60,7 @@ impl Ledger {
     /// ([`MediaPlan::verify_run`]).
     ///
     /// # Errors
-    /// When there are too many blocks to follow.
+    /// When there are too many blocks to track.
     pub fn new(plan: &MediaPlan, run: u64) -> Result<Self, Error> {
         let grain_bytes = plan.verify_grain_bytes();
         let mut grains = 0u64;
@@ -70,7 +70,7 @@ impl Ledger {
             grains += target.size_bytes / grain_bytes;
         }
         if grains > LEDGER_BLOCKS_MAX {
-            return Err(Error::usage("verify", "too many blocks to follow").with("blocks", grains).remedy(
+            return Err(Error::usage("verify", "too many blocks to track").with("blocks", grains).remedy(
                 format!("use a larger --block-size or a smaller --size: at most {LEDGER_BLOCKS_MAX} blocks"),
             ));
         }

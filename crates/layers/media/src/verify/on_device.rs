@@ -73,7 +73,7 @@ impl Verifier {
             Some(false) => Err(Fault {
                 cause: "device",
                 detail: format!(
-                    "{}, block at offset {offset}: it is wrong on the GPU and right once it was copied from there",
+                    "{}, block at offset {offset}: wrong on the GPU, but correct in the copy on the host",
                     self.paths[usize::from(target)]
                 ),
             }),

@@ -120,7 +120,7 @@ impl fmt::Display for ZonedPlan {
             write!(out, " (capacity {})", ByteSize(first.capacity_bytes))?;
         }
         if first.write_zones_max > 0 {
-            write!(out, ", {} open at most", first.write_zones_max)?;
+            write!(out, ", at most {} open", first.write_zones_max)?;
         }
         if self.worker_write_zones_max > 0 {
             write!(out, ", {} for each thread", self.worker_write_zones_max)?;
@@ -130,7 +130,7 @@ impl fmt::Display for ZonedPlan {
         }
         if let Some(every) = self.reset_every_writes {
             let percent = (self.reset_threshold * 1000.0).round() / 10.0;
-            write!(out, ", a reset every {every} writes from {percent}% on")?;
+            write!(out, ", a reset every {every} writes above {percent}%")?;
         }
         if self.reads_beyond_write_pointer {
             out.write_str(", reads beyond write pointers")?;

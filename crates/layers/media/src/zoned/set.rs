@@ -221,14 +221,14 @@ impl Shared {
             _ => self.table.open_zones(0, self.table.len()) - open.iter().sum::<u32>(),
         };
         let Some(quotas) = quotas(limit.saturating_sub(elsewhere), &open) else {
-            let error = Error::usage("zones", "too few zones may be open at once for all who write");
+            let error = Error::usage("zones", "the limit of open zones is too low for all writers");
             return Err(error
                 .with("path", &self.path)
                 .with("open_zones_max", limit)
                 .with("open_in_range", open.iter().sum::<u32>())
                 .with("open_elsewhere", elsewhere)
                 .with("ranges_written", self.groups.len())
-                .remedy("reset or finish open zones (blkzone), use fewer threads or phases at once, or --share whole"));
+                .remedy("reset or finish open zones (blkzone), use fewer threads or concurrent phases, or --share whole"));
         };
         self.groups.iter_mut().zip(quotas).for_each(|(group, quota)| group.quota = quota);
         self.table.begin(self.groups, Some(limit - elsewhere), workers);
@@ -249,7 +249,7 @@ fn check_readable(plans: &[&MediaPlan], plan: &MediaPlan, set: Option<&ZoneSet>)
     }
     Err(Error::usage("zones", "no zone of the range holds data below its write pointer")
         .with("phase", &plan.name)
-        .remedy("write it first, or read beyond write pointers: --zones zbd,read-beyond-wp (fio: read_beyond_wp=1)"))
+        .remedy("write the zones first, or read beyond write pointers: --zones zbd,read-beyond-wp (fio: read_beyond_wp=1)"))
 }
 
 /// Whether zones of this phase's devices may be reset: those that hold data are, once they are full.
@@ -265,10 +265,10 @@ pub fn check_consent(plan: &MediaPlan, destroy_data: bool) -> Result<(), Error> 
         let zones = report_all(&BlockZones::open(&target.path)?)?;
         let filled = filled(&zones, target.offset_bytes, end);
         if filled > 0 {
-            return Err(Error::new(ErrorKind::Unsafe, "safety", "zones of the range hold data")
+            return Err(Error::new(ErrorKind::Unsafe, "safety", "zones of the range contain data")
                 .with("path", &target.path)
                 .with("zones_with_data", filled)
-                .remedy("--destroy-data lets them be reset"));
+                .remedy("give --destroy-data to reset them"));
         }
     }
     Ok(())

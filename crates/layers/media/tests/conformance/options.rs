@@ -32,8 +32,8 @@ fn settings(option: &str) -> Vec<(EngineOptions, &'static str)> {
             (EngineOptions { sqpoll: true, ..direct() }, "io_uring"),
         ],
         "sqpoll-core" => vec![
-            (EngineOptions { sqpoll: true, sqpoll_core: Some(0), ..none() }, "processor 0"),
-            (EngineOptions { sqpoll: true, sqpoll_core: Some(99_999), ..none() }, "processor 99999"),
+            (EngineOptions { sqpoll: true, sqpoll_core: Some(0), ..none() }, "CPU 0"),
+            (EngineOptions { sqpoll: true, sqpoll_core: Some(99_999), ..none() }, "CPU 99999"),
             (EngineOptions { sqpoll_core: Some(0), ..none() }, "--sqpoll"),
         ],
         "iopoll" => vec![

@@ -48,10 +48,10 @@ pub(super) fn check_options(options: &EngineOptions) -> Result<(), Error> {
         return usage("polled completions (--iopoll) need direct I/O", "add --direct");
     }
     if options.sqpoll && options.defer_taskrun == Feature::On {
-        return usage("the kernel takes --sqpoll or --defer-taskrun, not both", "leave out one of them");
+        return usage("the kernel supports --sqpoll or --defer-taskrun, not both", "leave out one of them");
     }
     if options.sqpoll_core.is_some() && !options.sqpoll {
-        return usage("--sqpoll-core without --sqpoll does nothing", "add --sqpoll");
+        return usage("--sqpoll-core requires --sqpoll", "add --sqpoll");
     }
     Ok(())
 }
@@ -120,14 +120,14 @@ pub(super) fn build(request: &OpenRequest, notes: &mut Vec<String>) -> Result<Io
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     "open",
-                    "this kernel's io_uring has no time-outs",
+                    "io_uring of this kernel does not support timeouts",
                 )
-                .remedy("it needs Linux 5.11; use --engine libaio"));
+                .remedy("use Linux 5.11 or later, or --engine libaio"));
             }
             Ok(ring) => {
                 if options.defer_taskrun == Feature::Auto && !options.sqpoll && way != TaskRun::Deferred {
                     notes.push(format!(
-                        "io_uring without deferred task run: the kernel refused it (Linux 6.1 has it); {way:?} instead"
+                        "io_uring uses {way:?}: the kernel rejected deferred task run, which requires Linux 6.1"
                     ));
                 }
                 return Ok(ring);
@@ -143,15 +143,14 @@ pub(super) fn build(request: &OpenRequest, notes: &mut Vec<String>) -> Result<Io
 fn setup_error(depth: u32, options: &EngineOptions, error: io::Error) -> Error {
     let remedy = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
-            "it is switched off here: sysctl kernel.io_uring_disabled must be 0 and no seccomp filter (container) \
-             may refuse it; or use --engine libaio"
+            "io_uring is disabled: set sysctl kernel.io_uring_disabled to 0 and allow it in the seccomp filter (container); or use --engine libaio"
                 .to_owned()
         }
         Some(libc::ENOMEM) => "raise the limit on locked memory (ulimit -l) or use a smaller queue depth".to_owned(),
         Some(libc::EMFILE | libc::ENFILE) => "raise ulimit -n or use fewer threads".to_owned(),
         Some(libc::EINVAL) => match (options.sqpoll_core, options.defer_taskrun) {
-            (Some(core), _) => format!("check that processor {core} exists and may be used by this process"),
-            (None, Feature::On) => "deferred task run needs Linux 6.1; leave out --defer-taskrun".to_owned(),
+            (Some(core), _) => format!("check that CPU {core} exists and that this process may use it"),
+            (None, Feature::On) => "deferred task run requires Linux 6.1; leave out --defer-taskrun".to_owned(),
             _ => "use --engine libaio".to_owned(),
         },
         _ => "use --engine libaio".to_owned(),
@@ -211,7 +210,7 @@ fn granted(
     match result {
         Ok(()) => Ok(true),
         Err(error) if feature == Feature::On => {
-            Err(Error::system("open", format!("the kernel refused to register the {what}"), error)
+            Err(Error::system("open", format!("the kernel rejected registration of the {what}"), error)
                 .remedy(remedy))
         }
         Err(error) => {
@@ -334,7 +333,7 @@ mod tests {
         }
         let options = EngineOptions { sqpoll: true, sqpoll_core: Some(999), ..EngineOptions::default() };
         let error = setup_error(8, &options, io::Error::from_raw_os_error(libc::EINVAL)).to_string();
-        assert!(error.contains("processor 999"), "{error}");
+        assert!(error.contains("CPU 999"), "{error}");
     }
 
     #[test]

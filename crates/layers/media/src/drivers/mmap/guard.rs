@@ -54,7 +54,7 @@ pub(super) fn install() -> Result<(), Error> {
     installed.map_err(|errno| {
         Error::system(
             "open",
-            "cannot watch for faults of a mapping",
+            "cannot install the handler for faults of a mapping",
             std::io::Error::from_raw_os_error(errno),
         )
     })

@@ -36,7 +36,7 @@ fn direct_not_honoured() {
     });
     assert_eq!(
         told(&DRIVE, &through_cache).unwrap(),
-        "loop0 works on /images/a through the page cache: --direct ends there"
+        "loop0 accesses /images/a through the page cache, which ignores --direct"
     );
     assert_eq!(told(&BUFFERED, &through_cache), None, "not asked for");
     assert_eq!(told(&DRIVE, &on_device("loop0", |device| device.backing_direct = Some(true))), None);
@@ -47,7 +47,7 @@ fn direct_not_honoured() {
             seen(record).bottom_devices = bottom(bytes / 100 * percent, 0);
         }
     };
-    assert!(told(&DRIVE, &share(4)).unwrap().starts_with("the devices gave 4.0"));
+    assert!(told(&DRIVE, &share(4)).unwrap().starts_with("the devices delivered 4.0"));
     assert_eq!(told(&DRIVE, &share(95)), None);
     assert_eq!(told(&DRIVE, &share(300)), None, "others read from it too");
     let holes = |record: &mut Record| {
@@ -84,7 +84,7 @@ fn direct_through_a_raid() {
         })
     };
     assert_eq!(read(100), None, "each gave a half");
-    assert!(read(4).unwrap().starts_with("the devices gave 4.0"));
+    assert!(read(4).unwrap().starts_with("the devices delivered 4.0"));
     let written = |percent: u64| {
         detail("direct_not_honoured", &WRITES, |record| {
             let bytes = moved(record, "write");
@@ -109,7 +109,7 @@ fn direct_through_fuse() {
         })
     };
     let text = told("fuse.passthrough", 30 << 20, 0).unwrap();
-    assert!(text.contains("read with --direct at most 30 MiB came from drives and networks"), "{text}");
+    assert!(text.contains("read with --direct, at most 30 MiB came from drives and networks"), "{text}");
     assert_eq!(told("fuse.sshfs", 0, u64::MAX / 2), None, "the network brought it");
     assert_eq!(told("virtiofs", 0, 0), None, "a hypervisor brings it");
     assert_eq!(told("nfs4", 0, 0), None);
@@ -123,7 +123,7 @@ fn shares_are_those_of_the_lowest_device() {
         seen(record).bottom_devices = bottom(bytes / 2, 0);
     };
     let text = detail("page_cache", &BUFFERED, half).unwrap();
-    assert!(text.starts_with("the device gave 50.0% of the bytes read"), "{text}");
+    assert!(text.starts_with("the device delivered 50.0% of the bytes read"), "{text}");
     let encoded = |record: &mut Record| {
         half(record);
         seen(record).range.encoded_fraction = Some(0.9);
@@ -153,7 +153,7 @@ fn read_amplification() {
     };
     let mapped = Shape { engine: "mmap", ..BUFFERED };
     let text = detail("read_amplification", &mapped, times(13)).unwrap();
-    assert_eq!(text, "13.0 times the bytes that were read came from the device: the kernel reads ahead");
+    assert_eq!(text, "the kernel read 13.0 times the requested bytes from the device (read-ahead)");
     assert_eq!(detail("read_amplification", &mapped, times(1)), None);
     assert_eq!(detail("read_amplification", &DRIVE, times(13)), None, "past the page cache");
     let ahead = |record: &mut Record| {
@@ -218,10 +218,12 @@ fn volatile_cache() {
             })(record);
         }
     };
-    assert!(told(&claimed("sda", "sata", Some("write back"))).unwrap().contains("never flushes it"));
+    assert!(
+        told(&claimed("sda", "sata", Some("write back"))).unwrap().contains("the kernel never flushes sda")
+    );
     assert_eq!(told(&claimed("sda", "sata", Some("write through"))), None);
     assert_eq!(told(&claimed("nvme0n1", "pcie", None)), None);
-    assert!(told(&claimed("vda", "virtio", None)).unwrap().starts_with("the hypervisor takes no flushes"));
+    assert!(told(&claimed("vda", "virtio", None)).unwrap().starts_with("the hypervisor accepts no flushes"));
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn encoded_extents() {
         })
     };
     assert!(told(&DRIVE, 0.5, 0.0).unwrap().contains("is stored compressed"));
-    assert!(told(&WRITES, 0.0, 1.0).unwrap().ends_with("a first write copies"));
+    assert!(told(&WRITES, 0.0, 1.0).unwrap().ends_with("the first write to a block copies it"));
     assert_eq!(told(&WRITES, 0.5, 0.0), None, "written over, they are compressed anew or not");
     assert_eq!(told(&DRIVE, 0.01, 0.01), None);
 }

@@ -30,9 +30,9 @@ fn the_time_of_a_device_is_told_where_its_requests_are_the_operations() {
     let device = |phase: &mut PhaseRecord| phase.observations.devices[0].clone();
     let line = spent(|_| ()).expect("a line");
     assert!(line.starts_with("75 % of the time in nvme0n1 (247 us of 330 us, by the block layer)"), "{line}");
-    assert!(line.contains("the drive is waited for"), "{line}");
+    assert!(line.contains("the drive is the bottleneck"), "{line}");
     let quick = spent(|phase| phase.observations.devices[0].read_ns /= 3).expect("a line");
-    assert!(quick.starts_with("25 % ") && quick.contains("CPUs are waited for"), "{quick}");
+    assert!(quick.starts_with("25 % ") && quick.contains("the CPU path is the bottleneck"), "{quick}");
     assert_eq!(spent(|phase| phase.observations.devices[0].reads *= 2), None, "requests of others, or split");
     assert_eq!(spent(|phase| phase.observations.devices[0].read_bytes /= 2), None, "others are smaller");
     assert_eq!(spent(|phase| phase.observations.devices[0].read_ns *= 2), None, "longer than it can be");

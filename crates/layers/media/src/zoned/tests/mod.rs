@@ -221,7 +221,7 @@ fn open_zones_outside_of_the_range_count_against_the_limit() {
     let opened = device;
     let mut tables = ZoneTables::opening(Box::new(move |_| Ok(Box::new(opened.clone()))));
     let error = tables.begin_stage(&[&plan]).map(drop).expect_err("four of three are open").to_string();
-    assert!(error.contains("too few zones") && error.contains("blkzone"), "{error}");
+    assert!(error.contains("limit of open zones is too low") && error.contains("blkzone"), "{error}");
 }
 
 #[test]
@@ -347,5 +347,5 @@ fn limits_and_sizes_of_the_device_hold() {
     assert_eq!((plain.targets[0].write_zones_max, plain.zone_depth), (3, 1), "one write in flight in each");
     assert_eq!(zoned("zones=zbd,max-open=2,depth=1 direct depth=8").targets[0].write_zones_max, 2);
     assert_eq!(zoned("zones=zbd,max-open=9,ignore-limits direct").targets[0].write_zones_max, 9);
-    assert_eq!(plain.to_string(), "8 host-managed zones of 1MiB (capacity 768KiB), 3 open at most");
+    assert_eq!(plain.to_string(), "8 host-managed zones of 1MiB (capacity 768KiB), at most 3 open");
 }

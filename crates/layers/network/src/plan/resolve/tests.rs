@@ -134,7 +134,7 @@ fn what_is_in_flight_is_dealt_out_to_workers() {
     assert!(twice.ends_with("exclude each other: use one of them"), "{twice}");
     assert_eq!(
         refusal(&[0], |spec| spec.depth = Some(5000)),
-        "engine tcp takes a depth of at most 4096, not 5000"
+        "engine tcp supports a depth of at most 4096, not 5000"
     );
 }
 

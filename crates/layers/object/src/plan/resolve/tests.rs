@@ -434,7 +434,7 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=put depth=4",
-            "engine vos runs one operation at a time, so --depth 4 cannot be: use --threads 4",
+            "engine vos runs one operation at a time and does not support --depth 4: use --threads 4",
         ),
         (
             "op=put objects=4294967296 dkeys=4294967296",
@@ -452,7 +452,7 @@ fn what_does_not_go_together_is_refused() {
             "op=get value-size=4k read-size=16777215t",
             "1 operations in flight with buffers of 16777215TiB each need more than half of the memory: use a smaller --read-size",
         ),
-        ("op=put compress=50 refill=once", "--compress and --dedupe need --refill full"),
+        ("op=put compress=50 refill=once", "--compress and --dedupe require --refill full"),
     ] {
         refused(words, message);
     }
