@@ -38,14 +38,14 @@ impl LadderPoint {
     }
 }
 
-/// Concurrency asked for against rate times mean latency: they agree when the tool kept the load in flight.
+/// Requested concurrency compared with rate times mean latency: they agree if strata kept the load in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LittleCheck {
-    /// Operations in flight as asked for.
+    /// Requested operations in flight.
     pub asked: f64,
     /// Operations in flight by Little's law, `N = X R`.
     pub measured: f64,
-    /// Measured over asked: below 1 the tool spent the difference between operations.
+    /// Measured over requested: below 1, strata spent the difference between operations.
     pub ratio: f64,
 }
 
@@ -78,7 +78,7 @@ pub enum LadderShape {
     SinglePoint,
 }
 
-/// The knee of a ladder and the figures it rests on.
+/// The knee of a ladder and the values that it is based on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Knee {
     /// Position of the knee among the points given. When the ladder still climbs: the rung that comes nearest.
@@ -99,7 +99,7 @@ pub struct Knee {
     pub operations_per_second_max: f64,
     /// Concurrency at which it was reached.
     pub concurrency_at_max: f64,
-    /// Share of the highest rate that was asked of the knee.
+    /// Share of the highest rate that the knee must reach.
     pub rate_share: f64,
     /// Lowest mean latency of the ladder, nanoseconds: what an operation takes without waiting, `R0`.
     pub latency_ns_unloaded: f64,

@@ -20,16 +20,16 @@ pub struct ClassTotals {
     /// Latencies of the operations that began (closed loop) or were due (open loop) in the window, whenever they completed; for those
     /// that never did, how long they had waited.
     pub latency: SparseHistogram,
-    /// Those of `latency` that are lower bounds, because the operation did not complete.
+    /// Values of `latency` that are lower bounds, because the operation did not complete.
     #[serde(default, skip_serializing_if = "SparseHistogram::is_empty")]
     pub unfinished: SparseHistogram,
-    /// The part of it until the driver had taken the operation, where it was timed apart.
+    /// Submission part of the latency, until the driver accepted the operation; only with `--split-latency`.
     #[serde(default)]
     pub submission: Option<SparseHistogram>,
-    /// The part of it from there to completion, where it was timed apart.
+    /// Completion part of the latency, from there on; only with `--split-latency`.
     #[serde(default)]
     pub completion: Option<SparseHistogram>,
-    /// Parts of it that the driver tells apart, and what is left, where they were timed apart.
+    /// Parts of the latency that the driver measures separately, and the rest; only with `--split-latency`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_parts: Vec<LatencyPart>,
 }
@@ -37,7 +37,7 @@ pub struct ClassTotals {
 /// A part of the latencies of a class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPart {
-    /// Name, such as `connect`; `client` is what is left beside the parts that the driver tells apart.
+    /// Name, such as `connect`; `client` is the rest beside the parts that the driver measures.
     pub part: String,
     /// Its time in each operation.
     pub latency: SparseHistogram,
@@ -52,11 +52,11 @@ pub struct ErrorCount {
     pub cause: String,
     /// Error number of the operating system, where there is one.
     pub errno: Option<i32>,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// When for the first time, nanoseconds from the start of the phase.
+    /// First occurrence, nanoseconds from the start of the phase.
     pub first_at_ns: u64,
-    /// Whether the load ignores it: it is listed, and makes nothing fail.
+    /// Whether the load ignores it: it is listed, but does not fail the phase.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ignored: bool,
 }
@@ -67,18 +67,18 @@ pub struct ErrorCount {
 pub struct DepthCounts {
     /// Operations, by the number in flight once they were submitted.
     pub in_flight: Vec<u64>,
-    /// Calls of submission, by the operations that each handed over.
+    /// Submission calls, by their number of operations.
     pub submitted: Vec<u64>,
-    /// Collections, by the operations that each brought.
+    /// Collections, by their number of completions.
     pub completed: Vec<u64>,
 }
 
-/// A cause of failures and how often it was met.
+/// A cause of failures and its number of occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseCount {
     /// Cause of the failure, in words.
     pub cause: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct PartTotals {
     pub latency: SparseHistogram,
 }
 
-/// Something that a driver counted or saw besides completions, for one part of its target.
+/// A value that a driver measured besides completions, for one part of its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TallySample {
     /// Number of the part: its place in the plan's list.
@@ -115,7 +115,7 @@ pub struct TallySample {
 pub struct WorkerSamples {
     /// Number of the worker, from 0.
     pub worker: usize,
-    /// Who it worked for, where that was not this process: the label of a master.
+    /// Label of the master that the worker belongs to; none for this process.
     #[serde(default)]
     pub origin: Option<String>,
     /// Core it was pinned to.
@@ -134,31 +134,31 @@ pub struct WorkerSamples {
     pub classes: Vec<ClassTotals>,
     /// Failures by kind.
     pub errors: Vec<ErrorCount>,
-    /// Depths and batches, where they were counted.
+    /// Depths and batches, if they were counted.
     #[serde(default)]
     pub depths: Option<DepthCounts>,
-    /// Totals by part of the target, where parts are told apart; only those parts that it turned to.
+    /// Totals by part of the target, if parts are counted separately; only the parts that the worker used.
     #[serde(default)]
     pub parts: Vec<PartTotals>,
-    /// Values that its driver counted besides.
+    /// Further values from its driver.
     #[serde(default)]
     pub tallies: Vec<TallySample>,
-    /// Its operations one by one, in the order in which they completed, where they were kept.
+    /// Its single operations in the order of completion, with `--keep-operations`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<crate::OperationSample>,
     /// Latencies of whole items (a file that is opened, written and closed), where they take several operations: the sum of the latencies of
     /// their operations. Items with a failed operation are not among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<SparseHistogram>,
-    /// The largest depth at which its latency held, where that was searched for and found.
+    /// The largest depth that met the latency target, if one was searched for and found.
     #[serde(default)]
     pub depth_found: Option<u32>,
-    /// Operations that completed after the window had closed: in no rate; in the latencies where they had begun in it.
+    /// Operations that completed after the window had closed: not in any rate; in the latencies if they had begun in the window.
     pub drained_operations: u64,
     /// How long after the close of the window the last of them completed, or what hangs was waited for, nanoseconds.
     #[serde(default)]
     pub drain_ns: u64,
-    /// Operations that it began in the window and that had not come back when it was given up.
+    /// Operations that it began in the window and that had not completed when strata stopped waiting.
     #[serde(default)]
     pub unfinished_operations: u64,
     /// An open loop: how late operations left because of strata (a slot was free, and no call of the driver lasted), over the window.
@@ -174,7 +174,7 @@ pub struct WorkerSamples {
     pub fill_ns: u64,
     /// Part of `tool_ns` that verified what was read.
     pub verify_ns: u64,
-    /// Why the worker ended early; what it had measured until then is here.
+    /// Why the worker ended early; its results up to then are here.
     pub failure: Option<String>,
 }
 

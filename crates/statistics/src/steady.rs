@@ -30,7 +30,7 @@ const BURST_SECONDS_MAX: f64 = 1.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyReason {
-    /// Neither a trend nor a difference between the halves that matters.
+    /// No relevant trend, and no relevant difference between the halves.
     Steady,
     /// Fewer than 8 intervals.
     TooFewIntervals,
@@ -42,15 +42,15 @@ pub enum SteadyReason {
     Trend,
     /// The two halves of the window differ.
     HalvesDiffer,
-    /// The rate fell from one level to another and stayed there: a cache or a burst allowance was used up.
+    /// The rate dropped from one level to another and stayed there: a cache or a burst allowance was used up.
     RateDropped,
     /// Neighbouring intervals are so alike that no change can be told from chance: it wanders.
     Wanders,
-    /// The target does not keep up with an open loop: what waits grows, however even the rate is.
+    /// The target does not keep up with an open loop: the backlog grows, even if the rate is constant.
     BacklogGrows,
-    /// Nothing completed for a part of the phase that matters.
+    /// Nothing completed for a relevant part of the phase.
     Stalls,
-    /// Operations that do not end become more and more, however even the rate of the others is.
+    /// The number of hanging operations grows, even if the rate of the others is constant.
     HangingGrows,
 }
 
@@ -91,14 +91,14 @@ pub struct Steady {
     pub drift_percent: f64,
     /// Half width of the 99 % interval of that difference, in per cent of the mean.
     pub drift_percent_half_width: f64,
-    /// Spikes that were kept from swaying the decision.
+    /// Spikes that the decision ignores.
     pub spikes: usize,
     /// Why.
     pub reason: SteadyReason,
-    /// Where the rate fell, and from what to what; none where it did not.
+    /// The drop of the rate; none if it did not drop.
     #[serde(default)]
     pub drop: Option<RateDrop>,
-    /// Where the level changed, where that is the reason and the place can be told.
+    /// The change of the level, if that is the reason and its place is known.
     #[serde(default)]
     pub level_change: Option<LevelChange>,
 }

@@ -18,7 +18,7 @@ use crate::steady::{Steady, SteadyReason, find_steady};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarmUp {
-    /// Leave out what comes before steady state.
+    /// Exclude the part before steady state.
     #[default]
     Auto,
     /// Keep everything.
@@ -29,13 +29,13 @@ pub enum WarmUp {
 /// percentile is one of the few largest values, whatever it is called.
 pub const BEYOND_PERCENTILE_MIN: u64 = 10;
 
-/// Latency figures, nanoseconds. A percentile above the median is told from 10 values beyond it on: p90 from 100 values, p99 from
+/// Latency results, nanoseconds. A percentile above the median is reported from 10 values beyond it on: p90 from 100 values, p99 from
 /// 1000, p99.9 from 10000, p99.99 from 100000.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
-    /// Values behind the figures: operations that began (closed loop) or were due (open loop) in the window.
+    /// Number of values: operations that began (closed loop) or were due (open loop) in the window.
     pub count: u64,
-    /// Those of them that are lower bounds: operations that did not complete count with the time that they had waited.
+    /// Values that are lower bounds: operations that did not complete count with the time that they had waited.
     #[serde(default)]
     pub lower_bounds: u64,
     /// The percentiles from this one on, the largest value (100) and the mean are lower bounds because of them; none where they change
@@ -141,7 +141,7 @@ impl LatencySummary {
     }
 }
 
-/// Figures of one class, or of all together.
+/// Results of one class, or of all classes together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassSummary {
     /// Name of the class; `total` for all together.
@@ -166,13 +166,13 @@ pub struct ClassSummary {
     pub bandwidth: Option<RateEstimate>,
     /// Latency of the operations that began (closed loop) or were due (open loop) within the steady window; none when there were none.
     pub latency: Option<LatencySummary>,
-    /// Its part until the driver had taken the operation, over the whole phase, where it was timed apart.
+    /// Submission part of the latency, until the driver accepted the operation, over the whole phase; only with `--split-latency`.
     #[serde(default)]
     pub submission: Option<LatencySummary>,
-    /// Its part from there to completion, over the whole phase, where it was timed apart.
+    /// Completion part of the latency, from there on, over the whole phase; only with `--split-latency`.
     #[serde(default)]
     pub completion: Option<LatencySummary>,
-    /// Parts of it that the driver tells apart, and what is left, over the whole phase, where they were timed apart.
+    /// Parts of the latency that the driver measures separately, and the rest, over the whole phase; only with `--split-latency`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_parts: Vec<LatencyPartSummary>,
 }
@@ -205,19 +205,19 @@ impl Finish {
     }
 }
 
-/// The figures of a phase.
+/// The results of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Figures by class.
+    /// Results by class.
     pub classes: Vec<ClassSummary>,
     /// All classes together.
     pub total: ClassSummary,
-    /// Whether and where the rate is steady; looked at while all workers ran.
+    /// Whether and where the rate is steady, over the time in which all workers ran.
     pub steady: Steady,
-    /// Figures up to the drop of the rate ([`Steady::drop`]); none where it did not drop.
+    /// Results up to the drop of the rate ([`Steady::drop`]); none where it did not drop.
     #[serde(default)]
     pub dropped: Option<Finish>,
-    /// Start of the window that rates and latencies come from, nanoseconds: what comes before is warm-up.
+    /// Start of the window of rates and latencies, nanoseconds; the part before it is warm-up.
     pub window_start_ns: u64,
     /// End of that window, nanoseconds.
     pub window_end_ns: u64,
@@ -232,21 +232,21 @@ pub struct Summary {
     pub concurrency: f64,
     /// CPU time of the process per completed operation, nanoseconds; none when nothing completed.
     pub cpu_ns_per_operation: Option<f64>,
-    /// Time of the tool itself per completed operation, nanoseconds; none when nothing completed.
+    /// Overhead of strata per completed operation, nanoseconds; none when nothing completed.
     pub tool_ns_per_operation: Option<f64>,
     /// CPUs that the process kept busy within the phase; 0 too where it has no length, because nothing completed and what was begun hangs.
     pub cpus_used: f64,
-    /// Largest share of its time that a worker spent in the tool itself, 0 to 1.
+    /// Largest share of a worker's time spent in strata's own code, 0 to 1.
     pub tool_share_max: f64,
-    /// Operations that completed after the window had closed: in no rate; in the latencies where they had begun in it.
+    /// Operations that completed after the window had closed: not in any rate; in the latencies if they had begun in the window.
     pub drained_operations: u64,
-    /// How long after the close of the window operations in flight were waited for, nanoseconds.
+    /// Time after the close of the window in which strata waited for operations in flight, nanoseconds.
     #[serde(default)]
     pub drain_ns: u64,
-    /// Operations that began in the window and had not completed when they were given up.
+    /// Operations that began in the window and had not completed when strata stopped waiting.
     #[serde(default)]
     pub unfinished_operations: u64,
-    /// An open loop: how late operations left because of strata itself, over the whole phase.
+    /// Open loop: how late operations were issued because of strata, over the whole phase.
     #[serde(default)]
     pub lateness: Option<LatencySummary>,
 }

@@ -9,36 +9,36 @@ use crate::spec::OnError;
 /// Control of a load; by default there is none. The same in a spec and in a plan: nothing of it has a default to resolve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
-    /// Operations of a worker that are kept one by one; none: none are.
+    /// Number of single operations of a worker to record; none: no operations.
     pub operations_kept: Option<u64>,
-    /// Failures that are counted and touch nothing else.
+    /// Failures that are only counted.
     pub ignored_errors: Vec<IgnoredError>,
-    /// The phase fails when an operation takes longer, in nanoseconds.
+    /// The phase fails if an operation takes longer, in nanoseconds.
     pub latency_ns_max: Option<u64>,
-    /// Least operations a second of the phase, over each [`Control::rate_cycle_ns`]; below, it fails.
+    /// Minimum operations per second of the phase, in each [`Control::rate_cycle_ns`]; below it, the phase fails.
     pub rate_min: Option<f64>,
-    /// Least bytes a second of the phase.
+    /// Minimum bytes per second of the phase.
     pub rate_bytes_min: Option<u64>,
-    /// Time that those are taken over, in nanoseconds; 1 s where it is none.
+    /// Period over which these minimums are checked, in nanoseconds; default 1 s.
     pub rate_cycle_ns: Option<u64>,
-    /// Weight of a worker among all weighted ones of the stage: operations are done in the proportion of the weights.
+    /// Weight of a worker among all weighted workers of the stage: operations are issued in proportion to the weights.
     pub flow: Option<u32>,
-    /// Weights are held against those of the same group; group 0 where it is none.
+    /// Weights are compared within the same group; default group 0.
     #[serde(default)]
     pub flow_group: Option<u32>,
-    /// A write for which there is no room ends its worker, as if it were done, and is no failure.
+    /// A write without free space ends its worker normally and is not a failure.
     #[serde(default)]
     pub ends_when_full: bool,
-    /// I/O scheduler of the devices below the targets while the phase runs; what was chosen before comes back.
+    /// I/O scheduler of the devices below the targets during the phase; the previous one is restored.
     #[serde(default)]
     pub scheduler: Option<String>,
-    /// Command for the shell before the phase, with its files laid out.
+    /// Shell command to run before the phase, when its files are laid out.
     #[serde(default)]
     pub run_before: Option<String>,
-    /// Command for the shell after the phase.
+    /// Shell command to run after the phase.
     #[serde(default)]
     pub run_after: Option<String>,
-    /// Search of the depth at which latency holds.
+    /// Search of the depth that meets a latency target.
     pub latency_target: Option<LatencyTarget>,
     /// The state at which the phase ends.
     pub steady: Option<SteadyEnd>,
@@ -46,14 +46,14 @@ pub struct Control {
     pub priority: Option<IoPriority>,
     /// Added to the workers' niceness.
     pub nice: Option<i32>,
-    /// Where the workers' memory comes from.
+    /// NUMA policy of the workers' memory.
     #[serde(default)]
     pub memory: Option<MemoryPolicy>,
-    /// Action after a block with wrong data; as after a failed operation where it is none.
+    /// Action after a block with wrong data; none: as after a failed operation.
     pub on_mismatch: Option<OnError>,
 }
 
-/// A failure that does no harm.
+/// A failure that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IgnoredError {
     /// Class of the operations (`read`, `write`, `discard`).
@@ -62,20 +62,20 @@ pub struct IgnoredError {
     pub errno: i32,
 }
 
-/// Search of the largest depth at which so many of the operations of a window stay within a latency.
+/// Search of the largest depth at which a percentage of the operations in a window complete within a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyTarget {
     /// The latency, in nanoseconds.
     pub latency_ns: u64,
     /// Length of a window, in nanoseconds.
     pub window_ns: u64,
-    /// Share of the operations that stay within it, in percent.
+    /// Percentage of the operations that must complete within it.
     pub percent: f64,
-    /// Whether the load goes on at the depth found; else it ends with the search.
+    /// Whether the load continues at the depth found; otherwise it ends with the search.
     pub goes_on: bool,
 }
 
-/// Figure that is compared with a limit.
+/// Metric that is compared with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyFigure {
@@ -126,15 +126,15 @@ impl SteadyFigure {
 /// A steady state that ends a phase, judged over the last `span_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyEnd {
-    /// Figure that is judged.
+    /// Metric that is checked.
     pub figure: SteadyFigure,
-    /// Limit of the figure.
+    /// Limit of the metric.
     pub limit: f64,
     /// Whether the limit is in percent of the mean.
     pub is_percent: bool,
-    /// Time that is judged, in nanoseconds.
+    /// Time over which the metric is checked, in nanoseconds.
     pub span_ns: u64,
-    /// Time from the opening of the window that is left out, in nanoseconds.
+    /// Time after the opening of the window that is excluded, in nanoseconds.
     pub ramp_ns: u64,
     /// Length of an interval, in nanoseconds.
     pub interval_ns: u64,

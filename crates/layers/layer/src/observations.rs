@@ -10,97 +10,97 @@ pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts};
 use serde::{Deserialize, Serialize};
 use workload::engine::Poll;
 
-/// Seen around a phase, from outside the measured loop; doubts are made from it. Figures of the machine, of its devices
-/// and of the process are shared by the phases of a stage, which run at the same time.
+/// Observations around a phase, from outside the measured loop; warnings use them. Phases of a stage, which run at the
+/// same time, share the values of the machine, its devices and the process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observations {
-    /// Processors of the whole machine that were busy during the phase (user, system, interrupts); none when it was too short for
-    /// the kernel's accounting to tell.
+    /// CPUs of the whole machine that were busy during the phase (user, system, interrupts); none when it was too short for
+    /// the kernel's accounting.
     pub machine_cpus_busy: Option<f64>,
-    /// Processors that others than this process kept busy; none when it was too short to tell.
+    /// CPUs that other processes used; none when the phase was too short.
     pub other_cpus_busy: Option<f64>,
-    /// Of these, processors that were busy in user mode: programs. The rest may be threads of the kernel that serve this load.
+    /// Part of these CPUs in user mode: programs. The rest may be threads of the kernel that serve this load.
     #[serde(default)]
     pub other_cpus_user: Option<f64>,
-    /// Processors that the hypervisor gave to others while this machine wanted them; none when it was too short to tell.
+    /// CPUs that the hypervisor gave to other machines while this machine needed them; none when the phase was too short.
     #[serde(default)]
     pub stolen_cpus: Option<f64>,
-    /// Share of the range in the page cache before the phase, 0 to 1, where it could be told.
+    /// Share of the range in the page cache before the phase, 0 to 1; none if unknown.
     pub cached_before_fraction: Option<f64>,
     /// Share of the range that was never written (holes and unwritten extents) before the phase, 0 to 1.
     pub unwritten_fraction: Option<f64>,
-    /// Bytes that the block devices of the targets really read during the phase, where they could be told.
+    /// Bytes that the block devices of the targets read during the phase, by their counters; none if unknown.
     pub device_read_bytes: Option<u64>,
-    /// Bytes that they really wrote.
+    /// Bytes that they wrote, by their counters; none if unknown.
     pub device_written_bytes: Option<u64>,
     /// Voluntary and involuntary context switches of the process.
     pub context_switches: u64,
     /// Page faults of the process that read a disk.
     #[serde(default)]
     pub major_faults: u64,
-    /// Page faults of the process that did not.
+    /// Page faults of the process that did not read a disk.
     #[serde(default)]
     pub minor_faults: u64,
-    /// CPU time of the process that none of strata's own threads used, in nanoseconds: that of threads which the kernel
-    /// made in it, such as those of io_uring. None when it cannot be told: the phase did not run alone, or a worker was lost.
+    /// CPU time of the process outside strata's own threads, in nanoseconds: that of threads which the kernel
+    /// created in it, such as those of io_uring. None when it is unknown: the phase did not run alone, or a worker was lost.
     #[serde(default)]
     pub kernel_worker_cpu_ns: Option<u64>,
-    /// Counters of each block device under the targets, where they could be read.
+    /// Counters of each block device below the targets, if they could be read.
     #[serde(default)]
     pub devices: Vec<DeviceActivity>,
     /// Counters of the devices at the bottom: below loop devices, device mapper, RAID and bcache. Empty where these are the same,
     /// or keep no counters.
     #[serde(default)]
     pub bottom_devices: Vec<DeviceActivity>,
-    /// Bytes that this process made the kernel fetch from block devices, reading ahead included, where it could be told.
+    /// Bytes that the kernel fetched from block devices for this process, including read-ahead; none if unknown.
     #[serde(default)]
     pub process_fetched_bytes: Option<u64>,
-    /// Traffic of all of this machine, where a target is served by a program (FUSE), and what lies behind cannot be told.
+    /// Traffic of the whole machine, if a program (FUSE) serves a target and the storage behind it is unknown.
     #[serde(default)]
     pub machine_traffic: Option<MachineTraffic>,
     /// Facts about the files before the phase.
     #[serde(default)]
     pub range: RangeFacts,
-    /// Share of the file system of a target that was free for its users before the phase, 0 to 1: the fullest of them.
+    /// Free share of the target's file system for its users before the phase, 0 to 1; of several, the fullest.
     #[serde(default)]
     pub free_fraction: Option<f64>,
-    /// How often the quota of processor time of a control group stopped this process; none where no group has one.
+    /// How often the CPU quota of a control group stopped this process; none if no group has a quota.
     #[serde(default)]
     pub cpu_throttling: Option<CpuThrottling>,
-    /// Limits that control groups of this process set on devices, and what was used of them.
+    /// Limits that control groups of this process set on devices, and their use.
     #[serde(default)]
     pub io_limits: Vec<IoLimitActivity>,
-    /// Counters of each endpoint of an engine, where it could be asked before and after.
+    /// Counters of each endpoint of an engine, if it could be queried before and after.
     #[serde(default)]
     pub servers: Vec<ServerActivity>,
-    /// Segments that this machine sent again over TCP during the phase, by its own counters; none where it could not be told.
+    /// Segments that this machine retransmitted over TCP during the phase, by its counters; none if unknown.
     #[serde(default)]
     pub tcp_retransmitted_segments: Option<u64>,
-    /// Segments that this machine sent over TCP during the phase, those sent again among them.
+    /// Segments that this machine sent over TCP during the phase, including retransmissions.
     #[serde(default)]
     pub tcp_sent_segments: Option<u64>,
-    /// Counters of the interfaces that the load went through, for all their users, where known; the first is this process's own.
+    /// Counters of the interfaces of the load, for all their users, if known; the first is that of this process.
     #[serde(default)]
     pub links: Vec<LinkActivity>,
     /// Facts that the object store reported before and after the phase; none of other layers.
     #[serde(default)]
     pub store: Option<StoreActivity>,
-    /// Devices that the buffers were on; none where they were memory of the host.
+    /// GPUs that the buffers were on; none for host memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuActivity>,
     /// Progress on files and directories; none of other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileActivity>,
-    /// Where the time of the workers went, where that was asked for.
+    /// Time breakdown of the workers, with `--profile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// Utilisation of the accelerators of an application; none where it has none.
+    /// Utilisation of the accelerators of an application; none without accelerators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
-    /// Commits on the logs of an application; none where it has none.
+    /// Commits on the logs of an application; none without logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<CommitActivity>,
-    /// The checkpoint that a stage of an application is; none of other stages.
+    /// The checkpoint that a stage of an application writes; none for other stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointActivity>,
 }
@@ -427,7 +427,7 @@ pub struct StoreSpace {
 /// Counters of an interface during a phase, from the kernel (`/proc/net/dev`), and the size limits of its packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkActivity {
-    /// Whose it is: the label of a master or an endpoint; none for this process.
+    /// Its owner: the label of a master or an endpoint; none for this process.
     #[serde(default)]
     pub owner: Option<String>,
     /// Its name, such as `eth0`.
@@ -438,13 +438,13 @@ pub struct LinkActivity {
     /// Bytes sent, headers included.
     #[serde(default)]
     pub sent_bytes: u64,
-    /// Packets that were received and thrown away, and packets with errors.
+    /// Received packets that were dropped, and packets with errors.
     #[serde(default)]
     pub dropped_packets: u64,
-    /// Its largest packet in bytes; none where it could not be told.
+    /// Its largest packet in bytes; none if unknown.
     #[serde(default)]
     pub mtu_bytes: Option<u64>,
-    /// Largest packet that gets through to the other side, as far as the kernel knows (`IP_MTU`); none where it could not be told.
+    /// Largest packet that reaches the other side, according to the kernel (`IP_MTU`); none if unknown.
     #[serde(default)]
     pub path_mtu_bytes: Option<u64>,
 }
@@ -452,7 +452,7 @@ pub struct LinkActivity {
 /// Counters of an endpoint of an engine during a phase, for all its clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerActivity {
-    /// Label that people give the endpoint, such as `0:2`.
+    /// Label of the endpoint, such as `0:2`.
     pub label: String,
     /// Requests answered.
     pub rpcs: u64,
@@ -466,7 +466,7 @@ pub struct ServerActivity {
     pub cpu_user_ns: u64,
     /// CPU time of its service thread in the kernel, nanoseconds.
     pub cpu_system_ns: u64,
-    /// How its service thread waits for messages, where it said so.
+    /// How its service thread waits for messages, if reported.
     #[serde(default)]
     pub poll: Option<Poll>,
 }

@@ -62,7 +62,7 @@ pub enum Advice {
 /// Resolved options of a media driver. An option that the chosen driver does not honour has been refused before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineOptions {
-    /// `O_DIRECT`: past the page cache.
+    /// `O_DIRECT`: bypasses the page cache.
     pub direct: bool,
     /// When a write counts as done.
     pub sync: SyncMode,
@@ -75,11 +75,11 @@ pub struct EngineOptions {
     pub register_buffers: Feature,
     /// io_uring: `IORING_SETUP_SINGLE_ISSUER` and `IORING_SETUP_DEFER_TASKRUN`.
     pub defer_taskrun: Feature,
-    /// io_uring: a kernel thread picks submissions up (`IORING_SETUP_SQPOLL`).
+    /// io_uring: a kernel thread polls for submissions (`IORING_SETUP_SQPOLL`).
     pub sqpoll: bool,
-    /// io_uring: processor of that kernel thread.
+    /// io_uring: CPU of that kernel thread.
     pub sqpoll_core: Option<u32>,
-    /// io_uring: completions are polled for (`IORING_SETUP_IOPOLL`); needs a device with poll queues and `direct`.
+    /// io_uring: polls for completions (`IORING_SETUP_IOPOLL`); requires a device with poll queues and `direct`.
     pub iopoll: bool,
     /// pvsync2: `RWF_HIPRI`, polled completion.
     pub hipri: bool,
@@ -87,25 +87,25 @@ pub struct EngineOptions {
     pub nowait: bool,
     /// pvsync2: `RWF_DSYNC` with every write.
     pub rwf_dsync: bool,
-    /// pvsync2: `RWF_DONTCACHE`, through the page cache but not left there (Linux 6.14).
+    /// pvsync2: `RWF_DONTCACHE`, uses the page cache but drops the data afterwards (Linux 6.14).
     pub dontcache: bool,
     /// mmap: `MAP_SYNC`, durable by CPU flush alone; needs DAX.
     pub map_sync: bool,
-    /// mem: what is done to memory.
+    /// mem: operation on memory.
     pub memory_operation: MemoryOperation,
     /// libaio and io_uring: priorities of shares of the operations.
     #[serde(default)]
     pub operation_priorities: Vec<PriorityShare>,
-    /// io_uring: every so manieth operation goes to a thread of the kernel.
+    /// io_uring: a kernel thread executes every Nth operation.
     #[serde(default)]
     pub force_async: Option<u32>,
     /// Advice to the kernel on the order of access.
     #[serde(default)]
     pub advice: Advice,
-    /// exec: what is run.
+    /// exec: the program to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// cpu: what keeps the processor busy.
+    /// cpu: how the CPU is kept busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burn: Option<Burn>,
 }

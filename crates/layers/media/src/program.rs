@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 /// A program that engine exec runs; one operation is one run of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
-    /// Its path, or its name to be looked for in the directories of `PATH`.
+    /// Its path, or its name, which is searched in the directories of `PATH`.
     pub path: String,
-    /// Its arguments, parted by white space; no shell reads them.
+    /// Its arguments, separated by white space and not interpreted by a shell.
     pub arguments: String,
-    /// Its output goes to this name with `.stdout` and `.stderr` behind it; none: to where strata's own goes.
+    /// Prefix of the output files `.stdout` and `.stderr`; none: its output goes where strata's output goes.
     pub output: Option<String>,
-    /// It is told to end (SIGTERM) after this time, in nanoseconds; none: it ends by itself.
+    /// Time after which it gets SIGTERM, in nanoseconds; none: no limit.
     pub time_ns: Option<u64>,
-    /// It is killed this long after it was told to end, in nanoseconds; none: 1 s.
+    /// Time from SIGTERM until it is killed, in nanoseconds; none: 1 s.
     pub grace_ns: Option<u64>,
 }
 
-/// How engine cpu keeps a processor busy.
+/// How engine cpu keeps a CPU busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Burn {
     /// How long an operation takes, in nanoseconds; 0: 50 ms.
     pub chunk_ns: u64,
-    /// Numbers are sorted; else it turns round and round.
+    /// Sorts numbers; otherwise spins in a loop.
     pub sorts: bool,
 }

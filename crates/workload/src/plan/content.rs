@@ -49,17 +49,17 @@ pub fn parse_content(text: &str) -> Result<ContentChoice, ParseError> {
 pub struct ContentPlan {
     /// Content that is written.
     pub content: ContentChoice,
-    /// Percent of each 4 KiB that compresses away.
+    /// Percent of each 4 KiB that is compressible.
     pub compress_percent: u8,
-    /// Percent of 4 KiB chunks that are copies.
+    /// Percent of 4 KiB chunks that are duplicates.
     pub dedupe_percent: u8,
-    /// Different chunks that copies are copies of, where not the few that there are without being asked.
+    /// Number of distinct chunks that are duplicated; none: the default.
     #[serde(default)]
     pub dedupe_set_chunks: Option<u64>,
-    /// Seed that those follow from, where they are the same in several phases.
+    /// Seed of these chunks, if several phases use the same ones.
     #[serde(default)]
     pub dedupe_set_seed: Option<u64>,
-    /// When buffers are filled anew.
+    /// When buffers are refilled.
     pub refill: Refill,
 }
 

@@ -25,13 +25,13 @@ use crate::spec::{CoresPolicy, OnError, Spacing, Warmup};
 /// The open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalPlan {
-    /// Operations a second of all workers together.
+    /// Operations per second of all workers together.
     pub rate_per_second: f64,
     /// Their spacing.
     pub kind: Spacing,
 }
 
-/// When a phase ends. Whatever comes first; with no limit at all it ends after one pass over the range.
+/// When a phase ends: at the first limit that is reached; without limits after one pass over the range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitPlan {
     /// Length of the measured window in nanoseconds.
@@ -49,39 +49,39 @@ pub struct ThinkPlan {
     pub pause_ns: u64,
     /// Operations of a worker between two pauses.
     pub blocks: u64,
-    /// Its operations go on for this long between two pauses, in nanoseconds, where fewer than [`ThinkPlan::blocks`] come before.
+    /// Time between two pauses in nanoseconds, unless [`ThinkPlan::blocks`] operations complete before.
     #[serde(default)]
     pub after_ns: Option<u64>,
-    /// Part of a pause in which its processor works, in nanoseconds; it sleeps for the rest.
+    /// Part of a pause in which the worker busy-waits, in nanoseconds; it sleeps for the rest.
     #[serde(default)]
     pub spin_ns: u64,
-    /// Open loop: what was due in a pause comes after it at the rate; else all of it at its end.
+    /// Open loop: operations that became due in a pause are issued at the rate after it; otherwise all at its end.
     #[serde(default)]
     pub moves_arrivals: bool,
 }
 
-/// How the load is put on: all that the runner needs to know.
+/// How the load is generated: all input of the runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// Workers; where hosts carry it out together, those of each.
+    /// Workers; of each host if several hosts execute the load.
     pub threads: u32,
-    /// The hosts that carry it out together; none where this process does alone.
+    /// The hosts that execute it together; none for a single process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<HostPlace>,
     /// Operations in flight for each worker.
     pub depth: u32,
-    /// Most operations handed to the driver at once.
+    /// Maximum operations submitted to the driver at once.
     pub batch: u32,
-    /// Completions waited for before going on.
+    /// Minimum completions to wait for before continuing.
     pub batch_min: u32,
-    /// Most completions collected at once.
+    /// Maximum completions collected at once.
     #[serde(default)]
     pub batch_max: u32,
     /// When the phase ends.
     pub limit: LimitPlan,
     /// How its warm-up ends.
     pub warmup: Warmup,
-    /// Open loop, where asked for.
+    /// Open loop; none for a closed loop.
     pub arrivals: Option<ArrivalPlan>,
     /// Length of the series' intervals in nanoseconds.
     pub interval_ns: u64,
@@ -93,16 +93,16 @@ pub struct LoadPlan {
     /// The window opens this long after the phases that run together could begin, in nanoseconds.
     #[serde(default)]
     pub start_delay_ns: u64,
-    /// When it is done, the phases that run at the same time end too.
+    /// When this phase ends, the phases that run at the same time end too.
     #[serde(default)]
     pub end_others: bool,
-    /// Submission and completion are timed apart, and depths and batches counted.
+    /// Submission and completion are measured separately, and depths and batches are counted.
     #[serde(default)]
     pub split_latency: bool,
     /// The time of each worker is broken down.
     #[serde(default)]
     pub profile: bool,
-    /// Processors that workers are pinned to; empty: not pinned.
+    /// CPUs that workers are pinned to; empty: not pinned.
     pub cores: Vec<u32>,
     /// Which of `cores` a worker may run on.
     #[serde(default)]

@@ -11,15 +11,15 @@ use super::LoadPlan;
 pub struct HostPlace {
     /// Number of this host, from 0.
     pub rank: u32,
-    /// All of them that carry out the phase: the first ones of the run.
+    /// Number of hosts that execute the phase: the first ones of the run.
     pub hosts: u32,
-    /// All hosts of the run, where the phase has fewer (`hosts_used` of a phase); 0: those of the phase.
+    /// Number of hosts of the run, if the phase has fewer (`hosts_used` of a phase); 0: as many as the phase.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub run_hosts: u32,
-    /// Whether they have the same targets.
+    /// Whether the hosts have the same targets.
     #[serde(default)]
     pub targets: HostTargets,
-    /// This host has the part of the work of the host so many ranks before it (`--rotate-hosts`); what it makes and removes stays that of its own rank.
+    /// This host does the part of the host that many ranks before it (`--rotate-hosts`); it creates and removes the files of its own rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rotated: u32,
 }
@@ -42,10 +42,10 @@ pub struct ServedStore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostTargets {
-    /// All of them have the same targets, which are shared out to the workers of all.
+    /// All hosts have the same targets, which are divided among the workers of all hosts.
     #[default]
     Shared,
-    /// Each has its own, which are shared out to its own workers.
+    /// Each host has its own targets, which are divided among its own workers.
     Own,
 }
 

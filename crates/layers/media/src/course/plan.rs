@@ -9,19 +9,19 @@ use units::{ByteSize, ParseError, Percent};
 
 use workload::class_sizes::CLASSES;
 
-/// How a worker goes over its range, where more is asked for than a pattern.
+/// How a worker covers its range, if more than a pattern is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CoursePlan {
-    /// Bytes left out between the end of a sequential block and the next one; below 0 it goes back.
+    /// Bytes skipped between the end of a sequential block and the next one; below 0 it moves back.
     pub gap_bytes: i64,
     /// Operations that follow each random position.
     pub run: Run,
     /// Percent of the operations that go to a random position, by class; the others follow the one before them.
     pub random_percent: Percents,
-    /// Each class goes on from its own last operation.
+    /// Each class continues from its own last operation.
     pub own_positions: bool,
-    /// Zones that are worked on, with parts between them that are not.
+    /// Zones with operations, and skipped parts between them.
     pub zones: Option<Zones>,
     /// How several targets are visited.
     pub visit: Visit,

@@ -42,10 +42,10 @@ pub struct MediaPlan {
     pub mix: MixPlan,
     /// Order of positions.
     pub pattern: Pattern,
-    /// How the range is gone over, where more is asked for than a pattern of blocks.
+    /// How the range is covered, if more than a pattern of blocks is requested.
     #[serde(default)]
     pub course: Option<CoursePlan>,
-    /// The zones that it keeps to, where it does.
+    /// The zones that the phase follows; none without `--zones zbd`.
     #[serde(default)]
     pub zoned: Option<ZonedPlan>,
     /// Block sizes, as typed (`4KiB`, `4KiB:70,64KiB:30`, `read=4KiB,write=64KiB`).
@@ -58,44 +58,44 @@ pub struct MediaPlan {
     pub share: Share,
     /// Data content of writes.
     pub content: ContentPlan,
-    /// Bytes under one verification header, where blocks are verified.
+    /// Bytes per verification header, if blocks are verified.
     pub verify_interval_bytes: Option<u64>,
     /// A worker makes its writes durable after this many.
     pub fsync_every: Option<u64>,
     /// A worker makes its writes durable at its end.
     pub end_fsync: bool,
-    /// Number that verified blocks carry, where it was given.
+    /// Run number in verified blocks, if given.
     #[serde(default)]
     pub verify_run: Option<u64>,
-    /// Bytes that all verified blocks are multiples of, where they are of several sizes.
+    /// Unit in bytes that all verified blocks are multiples of, if they have several sizes.
     #[serde(default)]
     pub verify_grain_bytes: Option<u64>,
-    /// Pattern that verified blocks hold instead of headers and data of their own.
+    /// Pattern of verified blocks, instead of strata's headers and data.
     #[serde(default)]
     pub verify_pattern: Option<RepeatedBytes>,
     /// Verified blocks are read back while the phase writes.
     #[serde(default)]
     pub verify_backlog: Option<VerifyBacklog>,
-    /// Directory that wrong blocks are kept in.
+    /// Directory for wrong blocks.
     #[serde(default)]
     pub verify_dump: Option<String>,
-    /// The operations of a log, in place of drawn ones.
+    /// The operations of a log, instead of generated ones.
     #[serde(default)]
     pub replay: Option<ReplayPlan>,
-    /// An operation waits for those of its worker that it shares bytes with.
+    /// An operation waits for operations in flight of its worker that overlap it.
     #[serde(default)]
     pub serialize_overlap: bool,
-    /// How files that are not there are made.
+    /// How missing files are prepared.
     #[serde(default)]
     pub layout: Layout,
     /// Page cache of the targets before the phase.
     pub cache: CachePolicy,
     /// Buffers on huge pages.
     pub huge_pages: bool,
-    /// Memory that the buffers lie in.
+    /// Memory of the buffers.
     #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
     pub memory: gpu::MemoryPlan,
-    /// How the load is put on.
+    /// How the load is generated.
     pub load: LoadPlan,
 }
 

@@ -16,7 +16,7 @@ use units::ByteSize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZoneModel {
-    /// At the write pointer alone: another write fails.
+    /// Only at the write pointer: other writes fail.
     HostManaged,
     /// Anywhere, best at the write pointer.
     HostAware,
@@ -83,7 +83,7 @@ pub struct ZonedTarget {
     pub zones: u64,
     /// Conventional zones of the whole device.
     pub conventional_zones: u64,
-    /// Zones that may be open at once, as the device says; 0: no limit.
+    /// Zones that may be open at the same time, as reported by the device; 0: no limit.
     pub open_zones_max: u32,
     /// Zones that may be open or closed at once, as the device says; 0: no limit.
     pub active_zones_max: u32,
@@ -100,13 +100,13 @@ pub struct ZonedPlan {
     pub worker_write_zones_max: u32,
     /// Writes in flight in one zone.
     pub zone_depth: u32,
-    /// Reads go anywhere in a zone, else below its write pointer alone.
+    /// Reads go anywhere in a zone; otherwise only below its write pointer.
     pub reads_beyond_write_pointer: bool,
     /// Share of the range that is written before zones are reset early.
     pub reset_threshold: f64,
     /// One of so many writes resets its zone first, beyond the threshold; none: zones are reset when they are full.
     pub reset_every_writes: Option<u64>,
-    /// Zones that sequential operations leave out after each zone.
+    /// Zones that sequential operations skip after each zone.
     pub skip_zones: u64,
 }
 
