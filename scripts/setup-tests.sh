@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages and Rust components that tests and benchmarks use, and only those that are missing.
 set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # command:package
 NEEDED=(
@@ -86,6 +87,20 @@ if [ ! -x "$SERVERS/versitygw-$VERSITYGW/versitygw" ]; then
         echo "setup-tests: there is no go, so no versitygw; tests that need it say so by name" >&2
     fi
 fi
+
+# The C library of Ubuntu 18.04, on which packages have to run, and what links them for it.
+GLIBC=libc6_2.27-3ubuntu1_amd64.deb
+GLIBC_SHA256=1e1eb86fd646aa68f7144ec692b837b6b352d215880c6a2d0c92c19d36938427
+if [ "$(uname -m)" = x86_64 ] && [ ! -e "$SERVERS/glibc-2.27/lib" ]; then
+    echo "setup-tests: unpacking $GLIBC of archive.ubuntu.com into $SERVERS"
+    { python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' \
+        "http://archive.ubuntu.com/ubuntu/pool/main/g/glibc/$GLIBC" "$SERVERS/$GLIBC" &&
+        echo "$GLIBC_SHA256  $SERVERS/$GLIBC" | sha256sum --check --quiet &&
+        dpkg-deb -x "$SERVERS/$GLIBC" "$SERVERS/glibc-2.27"; } ||
+        echo "setup-tests: glibc 2.27 could not be unpacked; the test that needs it says so by name" >&2
+    rm -f "$SERVERS/$GLIBC"
+fi
+scripts/portable.sh true
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 

@@ -174,7 +174,7 @@ const KINDS: &[Kind] = &[
         rank: 182,
         name: "gpu_staged",
         look: gpu::staged,
-        remedy: "load nvidia-fs, and use a file system and drive that it supports (see `gdscheck -p`), or use --gpu-path staged",
+        remedy: "load nvidia-fs, and use a file system and drive that it supports (see `gdscheck -p`), or a staged path",
     },
     Kind {
         rank: 184,

@@ -97,6 +97,98 @@ fn an_image_runs_with_nothing_around_it() {
     assert!(said.starts_with("strata "), "{said}");
 }
 
+/// A copy, by hard links, of what this build of the tests made, without the program and the library that are linked again there.
+fn copy_of_build(built: &Path) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("portable");
+    let copy = root.join(built.file_name().unwrap());
+    let _ = std::fs::remove_dir_all(&root);
+    for part in ["build", "deps", ".fingerprint"] {
+        std::fs::create_dir_all(&copy).unwrap();
+        ran(Command::new("cp").arg("-al").arg(built.join(part)).arg(&copy));
+    }
+    // Cargo writes into files of these names: they would be those of the build that is tested.
+    let linked = [
+        "strata-",
+        "libstrata-",
+        "intercept-",
+        "libstrata_intercept",
+        "strata_intercept-",
+        "nop_layer-",
+        "programs-",
+    ];
+    for part in ["deps", ".fingerprint"] {
+        for entry in std::fs::read_dir(copy.join(part)).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if linked.iter().any(|start| name.starts_with(start)) {
+                let path = entry.path();
+                if path.is_dir() {
+                    std::fs::remove_dir_all(path).unwrap()
+                } else {
+                    std::fs::remove_file(path).unwrap()
+                }
+            }
+        }
+    }
+    copy
+}
+
+/// The C library of Ubuntu 18.04, as `scripts/setup-tests.sh` unpacks it.
+fn old_glibc() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
+    let libraries = cache.join("strata-tests/glibc-2.27/lib/x86_64-linux-gnu");
+    (libraries.exists() && cache.join("strata-build").exists()).then_some(libraries)
+}
+
+#[test]
+fn a_tarball_runs_on_the_glibc_of_ubuntu_18() {
+    let name = "a_tarball_runs_on_the_glibc_of_ubuntu_18";
+    let Some(libraries) = old_glibc() else {
+        return skipped(name, "there is no glibc 2.27, or no zig (scripts/setup-tests.sh)");
+    };
+    let (sources, built) = places();
+    let copy = copy_of_build(&built);
+    let mut build = Command::new(sources.join("scripts/portable.sh"));
+    build.current_dir(&sources).env("CARGO_TARGET_DIR", copy.parent().unwrap());
+    // These two tests are linked to the program and to the library; no other target of the workspace is built again.
+    build.args([
+        env!("CARGO"),
+        "test",
+        "--workspace",
+        "--locked",
+        "--offline",
+        "--no-run",
+        "--test",
+        "nop_layer",
+        "--test",
+        "programs",
+    ]);
+    ran(build.args(copy.ends_with("release").then_some("--release")));
+    let scratch = Scratch::new();
+    let out = scratch.path().join("packages");
+    ran(Command::new(sources.join("scripts/package.sh")).arg(&copy).arg(&out).arg("tar"));
+    ran(Command::new("tar").arg("-xzf").arg(file(&out, ".tar.gz")).arg("-C").arg(scratch.path()));
+    let unpacked = file(scratch.path(), "-linux-gnu");
+    for part in ["bin/strata", "lib/libstrata_intercept.so"] {
+        let symbols = ran(Command::new("objdump").arg("-T").arg(unpacked.join(part)));
+        let wanted = symbols
+            .split("GLIBC_2.")
+            .skip(1)
+            .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok());
+        assert!(wanted.max().is_some_and(|minor| minor <= 27), "{part}: {symbols}");
+    }
+    let old = |words: &[&str]| {
+        let mut command = Command::new(libraries.join("ld-2.27.so"));
+        command.current_dir(scratch.path()).arg("--library-path").arg(&libraries);
+        ran(command.arg(unpacked.join("bin/strata")).args(words))
+    };
+    assert!(old(&["version"]).contains("glibc 2.27 or newer"), "{}", old(&["version"]));
+    let written =
+        old(&["media", "file", "--op", "write,read", "--size", "1MiB", "--verify", "--live", "none"]);
+    assert!(written.contains("write") && written.contains("read"), "{written}");
+    let _ = std::fs::remove_dir_all(copy.parent().unwrap());
+}
+
 #[test]
 fn a_package_that_there_is_not_is_refused() {
     let (sources, built) = places();

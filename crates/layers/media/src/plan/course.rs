@@ -61,11 +61,11 @@ pub(super) fn course(
         ),
         (
             plan.gap_bytes != 0 && plan.zones.is_some(),
-            "--gap and --zones exclude each other: give one of them",
+            "use --gap or --zones, not both",
         ),
         (
             plan.run.operations > 1 && own.random_percent.is_some(),
-            "--run and --random-percent exclude each other: give one of them",
+            "use --run or --random-percent, not both",
         ),
         (
             plan.own_positions && !operation.is_mixed(),
