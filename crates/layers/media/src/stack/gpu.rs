@@ -34,7 +34,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         layer: "gpu-copy",
-        called: "the way to the GPU",
+        called: "the copy path to the GPU",
         kind: StackKind::Carrier,
         below: &["gpu-memory"],
         faster_by: None,
@@ -43,7 +43,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         layer: "gpu-pageable",
-        called: "copies of memory that is not registered",
+        called: "copies of unregistered memory",
         kind: StackKind::Carrier,
         below: &["gpu-copy"],
         faster_by: None,
