@@ -59,14 +59,8 @@ pub(super) fn course(
             *pattern == Pattern::Fitted && sizes.single().is_none(),
             "--pattern fitted covers a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
         ),
-        (
-            plan.gap_bytes != 0 && plan.zones.is_some(),
-            "use --gap or --zones, not both",
-        ),
-        (
-            plan.run.operations > 1 && own.random_percent.is_some(),
-            "use --run or --random-percent, not both",
-        ),
+        (plan.gap_bytes != 0 && plan.zones.is_some(), "use --gap or --zones, not both"),
+        (plan.run.operations > 1 && own.random_percent.is_some(), "use --run or --random-percent, not both"),
         (
             plan.own_positions && !operation.is_mixed(),
             "--own-positions is for mixed loads: use it with --op readwrite or randrw",
