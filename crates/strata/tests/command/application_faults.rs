@@ -179,7 +179,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         ("app fdb-hammer", "has no target"),
         ("app", "no application was named"),
         ("app fdb-hammer nowhere", "mkdir -p nowhere"),
-        ("app fdb-hammer tcp://127.0.0.1:1", "no layer serves the target"),
+        ("app fdb-hammer tcp://127.0.0.1:1", "no layer provides the target"),
         ("app fdb-hammer data --set colour=red", "no parameter colour"),
         ("app fdb-hammer data --set steps", "NAME=VALUE"),
         ("app fdb-hammer data --steps 0", "steps"),
