@@ -82,7 +82,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         name: "seed",
         short: None,
         value: "N",
-        default: "drawn, and in the records",
+        default: "random; stored in the records",
         help: "With --repeat: derive the seeds of the runs from this one; both runs of a pair use the same seed",
         group: Group::Run,
         apply: |spec, text| {

@@ -358,7 +358,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "N",
         default: "random, and stored in the record",
-        help: "The same seed gives the same operations and data",
+        help: "Random seed: the same seed repeats the same operations and data",
         group: Group::Run,
         apply: |spec, text| {
             spec.seed = Some(units::parse_u64_in("seed", text, 0..=u64::MAX)?);

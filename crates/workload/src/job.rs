@@ -169,7 +169,7 @@ mod tests {
             "{}",
             message("[[phase]]\ndepht = 3")
         );
-        assert!(message("[[phase]]\ndepht = 3").contains("depth (the nearest there is)"));
+        assert!(message("[[phase]]\ndepht = 3").contains("depth (the closest match)"));
         assert!(message("block_size = '1zz'").contains("block_size: \"1zz\""));
         assert!(message("phase = 3").contains("[[phase]]"));
     }

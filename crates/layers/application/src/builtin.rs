@@ -51,7 +51,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     found.map(|builtin| builtin.text.to_owned()).ok_or_else(|| {
         let names: Vec<&str> = names().collect();
         let accepted = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("{near} (the nearest there is), or the path of a description"),
+            Some(near) => format!("{near} (the closest match), or the path of a description"),
             None => format!("one of {}, or the path of a description", names.join(", ")),
         };
         Error::usage("plan", format!("no application {name:?} exists")).remedy(format!("use {accepted}"))

@@ -124,7 +124,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "OP[,OP...]",
         "tree-create,create,stat,write,read,unlink,tree-remove",
         Workload,
-        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; sync (all unwritten data of the targets' file systems); a list runs one phase after another",
+        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; sync (all unwritten data of the targets' file systems); a list runs one phase per operation",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().operations = parse_operations(text)?;
             Ok(())

@@ -368,10 +368,10 @@ fn well_known_slips_are_answered() {
     assert!(refusal("op", "fetch").ends_with(
         "use one of read, write, randread, randwrite, readwrite, rw, randrw, discard, trim, randdiscard, randtrim, discardwrite, trimwrite, randdiscardwrite, randtrimwrite, nop"
     ));
-    assert_eq!(refusal("name\n", "x"), "\"name\\n\" is not an option: use name (the nearest there is)");
+    assert_eq!(refusal("name\n", "x"), "\"name\\n\" is not an option: use name (the closest match)");
     assert_eq!(
         refusal("blocksize", "4k"),
-        "\"blocksize\" is not an option: use block-size (the nearest there is)"
+        "\"blocksize\" is not an option: use block-size (the closest match)"
     );
     assert_eq!(
         refusal("ioengine_of_choice", "x"),

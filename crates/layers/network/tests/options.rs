@@ -119,7 +119,7 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     }
     assert_eq!(
         unknown(LAYER, "inflght").to_string(),
-        "\"inflght\" is not an option: use inflight (the nearest there is)"
+        "\"inflght\" is not an option: use inflight (the closest match)"
     );
 }
 

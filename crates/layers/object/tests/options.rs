@@ -177,7 +177,7 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     }
     let here = |name: &str| unknown(LAYER, name).to_string();
     assert_eq!(here("block-size"), "\"block-size\" is not an option of the object layer: use --value-size");
-    assert_eq!(here("dkey"), "\"dkey\" is not an option: use dkeys (the nearest there is)");
+    assert_eq!(here("dkey"), "\"dkey\" is not an option: use dkeys (the closest match)");
     assert!(here("quite-another").ends_with("use an option listed in `strata object --help`"));
     let elsewhere = |layer, name: &str| unknown(layer, name).to_string();
     assert!(elsewhere(media, "akeys").ends_with("of the media layer: use it only for the object layer"));

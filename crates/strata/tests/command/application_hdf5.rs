@@ -176,7 +176,7 @@ fn hdf5_where_it_cannot_be_is_refused_before_anything_is_made() {
     write("index.toml", "kind = \"array\"", "kind = \"log\"");
     for (words, said) in [
         ("app vpic vos:store --format hdf5", "HDF5 files can only be created in directories"),
-        ("app vpic null: --format hdf5", "directories alone"),
+        ("app vpic null: --format hdf5", "can only be created in directories"),
         ("app vpic dfs+vos:pool --format hdf5", "this target does not support"),
         ("app vpic data --format hdf5 --target-options direct", "do not support direct I/O"),
         ("app vpic data --format netcdf", "auto, hdf5, raw"),

@@ -217,7 +217,7 @@ fn job_files() {
     let table: &[(&str, &str)] = &[
         ("targets = ['data']\nop = 'read'\nx = [\n", "line "),
         ("targets = ['data']\n[[phase]]\nop = 'read'\n[[phase]]\ndepht = 3\n", "phase 2: depht: "),
-        ("targets = ['data']\n[[phase]]\nop = 'read'\ndepht = 3\n", "depth (the nearest there is)"),
+        ("targets = ['data']\n[[phase]]\nop = 'read'\ndepht = 3\n", "depth (the closest match)"),
         ("targets = ['data']\nblock_size = '1zz'\n", "block_size: \"1zz\""),
         ("targets = 'data'\nop = 'read'\n", "an array of strings"),
         ("targets = ['data']\nphase = 3\n", "[[phase]]"),

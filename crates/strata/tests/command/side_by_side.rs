@@ -128,7 +128,7 @@ fn labels_that_cannot_be_are_refused() {
         (format!("vso:{here},b"), "too similar to vos".to_owned()),
         ("one:./a,one:./b".to_owned(), "names two targets one".to_owned()),
         (format!("{other}:{here},b"), format!("is on {own}, but its label is {other}")),
-        ("x://a,b".to_owned(), "no layer serves".to_owned()),
+        ("x://a,b".to_owned(), "no layer provides".to_owned()),
         ("one:./a,./a".to_owned(), "names a target twice".to_owned()),
     ] {
         let ended = scratch.run(&format!("{FDB} --on {on}"));

@@ -139,7 +139,7 @@ fn what_an_application_cannot_be_is_refused_before_anything_is_made() {
     let scratch = Scratch::new();
     fs::write(scratch.join("broken.toml"), "format = 1\ncolour = 'red'\n").unwrap();
     for (words, expected) in [
-        ("--app vpik", "vpic (the nearest there is)"),
+        ("--app vpik", "vpic (the closest match)"),
         ("--app ./none.toml", "cannot read the description"),
         ("--app ./broken.toml", "the fields of docs/applications.md"),
         ("--app vpic --app-set", "--app-set"),

@@ -270,7 +270,7 @@ pub fn unknown(layer: Layer, key: &str) -> ParseError {
 
 fn nearest(layer: Layer, flag: &str) -> String {
     match units::nearest(flag, of(layer).map(|option| option.name)) {
-        Some(name) => format!("{name} (the nearest there is)"),
+        Some(name) => format!("{name} (the closest match)"),
         None => format!("an option listed in `strata {} --help`", layer.command),
     }
 }

@@ -202,7 +202,7 @@ impl Values {
             let near = nearest(&name, KEYS.iter().map(|(known, _)| *known));
             let accepted = near.map_or_else(
                 || "the keys that docs/applications.md lists".to_owned(),
-                |near| format!("{near} (the nearest there is)"),
+                |near| format!("{near} (the closest match)"),
             );
             return Err(refused(format!("{name:?} is not a supported key"), accepted));
         };

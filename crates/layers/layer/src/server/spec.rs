@@ -40,7 +40,7 @@ pub struct EngineSpec {
     pub cores: Option<Vec<u32>>,
     pub poll: Option<Poll>,
     pub token_file: Option<PathBuf>,
-    /// TLS for control on loopback too; beyond it is always on.
+    /// Use TLS for the control channel on loopback too; beyond it is always on.
     pub tls: bool,
     pub message_size_max: Option<ByteSize>,
     pub bulk_size_max: Option<ByteSize>,

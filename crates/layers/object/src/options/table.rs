@@ -34,7 +34,7 @@ pub static OBJECT: &[OptionDef] = &[
         "OP[,OP...]",
         "none: one of --op, --mix and --sequence is required",
         Workload,
-        "put, get, remove, list, stat (keys); write, read, size, create, open, open-with-attr, destroy (arrays); update, fetch, punch, query, iterate (dkeys and akeys); open-container, allocate-ids, aggregate, discard, collect; a list runs one phase after another",
+        "put, get, remove, list, stat (keys); write, read, size, create, open, open-with-attr, destroy (arrays); update, fetch, punch, query, iterate (dkeys and akeys); open-container, allocate-ids, aggregate, discard, collect; a list runs one phase per operation",
         |spec, text| {
             ObjectSpec::of_mut(spec).operations = parse_operations("op", text)?;
             Ok(())
@@ -602,7 +602,7 @@ pub static OBJECT: &[OptionDef] = &[
         |text| path("acknowledged", text)
     ),
     token_file("engine: file with the secret that engines require beyond loopback"),
-    tls("engine: use TLS for control on loopback too"),
+    tls("engine: use Use TLS for the control channel on loopback too"),
     as_shared!(
         "keep",
         None,

@@ -263,7 +263,7 @@ fn io_throttled() {
     };
     assert_eq!(
         told("nvme0n1", 990.0).unwrap(),
-        "a control group limits reads of nvme0n1 to 1.00k/s, and 990/s were reached: the limit is measured"
+        "a control group limits reads of nvme0n1 to 1.00k/s, and the load reached 990/s: the result shows the limit, not the device"
     );
     assert_eq!(told("nvme0n1", 500.0), None);
     assert_eq!(told("sdb", 990.0), None, "another device");
