@@ -13,7 +13,7 @@ use units::human_ns;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::page::{Page, Style};
-use crate::record::{PhaseRecord, Record, Status, ToolCost};
+use crate::record::{Doubt, PhaseRecord, Record, Status, ToolCost};
 use crate::words::{clean, counted};
 use crate::{preset, recipes, stack, suite, view};
 
@@ -246,17 +246,22 @@ const DOUBT_LABELS_MAX: usize = 3;
 
 /// Doubts of several phases, those of one kind together: in which phases, with the figures of the first.
 pub(crate) fn doubts_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
+    let each = phases.iter().map(|(label, phase)| (label.clone(), phase.doubts.iter().collect()));
+    warnings_of(page, &each.collect::<Vec<_>>());
+}
+
+/// Warnings with the labels of their phases.
+pub(crate) fn warnings_of(page: &mut Page, phases: &[(String, Vec<&Doubt>)]) {
     let mut kinds: Vec<&str> = Vec::new();
-    for doubt in phases.iter().flat_map(|(_, phase)| &phase.doubts) {
+    for doubt in phases.iter().flat_map(|(_, doubts)| doubts) {
         if !kinds.contains(&doubt.kind.as_str()) {
             kinds.push(&doubt.kind);
         }
     }
     for kind in kinds {
-        let doubt_in = |phase: &PhaseRecord| phase.doubts.iter().position(|doubt| doubt.kind == kind);
         let found: Vec<_> = phases
             .iter()
-            .filter_map(|(label, phase)| Some((label, &phase.doubts[doubt_in(phase)?])))
+            .filter_map(|(label, doubts)| Some((label, *doubts.iter().find(|doubt| doubt.kind == kind)?)))
             .collect();
         let Some((first_label, first)) = found.first() else { continue };
         let labels = labels_of(found.iter().map(|(label, _)| label.as_str()));

@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
             "Records (--json) or manifests of runs; none: the manifests of all killed runs of this user on this machine",
         ))
         .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove what is listed"))
-        .arg(file("token-file", "engine: file with the secret that engines beyond loopback require"))
+        .arg(file("token-file", "engine: file with the secret; required by engines that are not on loopback"))
         .arg(file("s3-key-file", "s3: file with the access key and the secret key"))
 }
 

@@ -64,7 +64,7 @@ pub(crate) static DIALECT: &[OptionDef<DialectSpec>] = &[
         short: None,
         value: "FILE",
         default: "as in the dialect; otherwise none",
-        help: "File with the secret that engines beyond loopback require, for tools without an option for it",
+        help: "File with the secret; required by engines that are not on loopback, for tools without an option for it",
         group: Group::Run,
         apply: |spec, text| {
             spec.token_file = Some(PathBuf::from(text));

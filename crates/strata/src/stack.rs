@@ -171,6 +171,7 @@ fn plan_rows(
                 kind: Some(given.kind),
                 stands_on: given.stands_on,
                 faster_by: given.faster_by.map(str::to_owned),
+                by_design: given.by_design.iter().map(|kind| (*kind).to_owned()).collect(),
                 load_of: given.load_of,
                 in_bytes: given.in_bytes,
                 uncompared: given.uncompared,

@@ -451,7 +451,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "engine", text
     )),
     own_switch!("direct", "off", Engine, "Bypasses the page cache (O_DIRECT)", direct),
-    token_file("dfs+engine: file with the secret that engines beyond loopback require"),
+    token_file("dfs+engine: file with the secret; required by engines that are not on loopback"),
     own!(
         "paths",
         None,

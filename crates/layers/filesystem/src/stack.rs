@@ -132,6 +132,8 @@ fn row(
         kind: if below.is_some() { StackKind::Software } else { StackKind::Carrier },
         stands_on: below.map(|below| StackCarrier::new(below, load.name)).into_iter().collect(),
         faster_by: (layer == MOUNT).then_some("the kernel's caches"),
+        // Programs write to a mount through the page cache.
+        by_design: if layer == MOUNT { &["not_durable"] } else { &[] },
         window_share: 0.8,
         ..StackRowSpec::new(layer, load.name, target.and_then(planned))
     }

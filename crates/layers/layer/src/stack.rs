@@ -76,6 +76,8 @@ pub struct StackRowSpec {
     pub stands_on: Vec<StackCarrier>,
     /// Reason why it may be faster than what carries it: a cache, a shared sync.
     pub faster_by: Option<&'static str>,
+    /// Kinds of warnings that state what the row measures on purpose, such as the page cache in a row of files: they are not counted.
+    pub by_design: &'static [&'static str],
     /// Whether it is compared by bandwidth; none: by the size of its operations.
     pub in_bytes: Option<bool>,
     /// Reason why it is compared with nothing, where that is none of its kind.
@@ -102,6 +104,7 @@ impl StackRowSpec {
             kind: StackKind::Carrier,
             stands_on: Vec::new(),
             faster_by: None,
+            by_design: &[],
             in_bytes: None,
             uncompared: None,
             window_share: 1.0,

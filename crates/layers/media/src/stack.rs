@@ -62,6 +62,7 @@ struct Row {
     kind: StackKind,
     below: Option<&'static str>,
     faster_by: Option<&'static str>,
+    by_design: &'static [&'static str],
     window_share: f64,
 }
 
@@ -73,6 +74,7 @@ const ROWS: &[Row] = &[
         kind: StackKind::Floor,
         below: None,
         faster_by: None,
+        by_design: &[],
         window_share: 0.25,
     },
     Row {
@@ -82,6 +84,7 @@ const ROWS: &[Row] = &[
         kind: StackKind::Carrier,
         below: None,
         faster_by: None,
+        by_design: &[],
         window_share: 0.25,
     },
     Row {
@@ -91,6 +94,7 @@ const ROWS: &[Row] = &[
         kind: StackKind::Hardware,
         below: Some("memory"),
         faster_by: None,
+        by_design: &[],
         window_share: 1.0,
     },
     Row {
@@ -100,6 +104,8 @@ const ROWS: &[Row] = &[
         kind: StackKind::Software,
         below: Some("media"),
         faster_by: Some("the page cache"),
+        // Its writes go through the page cache, where the kernel's workers carry out those of io_uring.
+        by_design: &["buffered_writes", "kernel_workers"],
         window_share: 1.0,
     },
 ];
@@ -176,6 +182,7 @@ fn made(request: &StackRequest<'_>, row: &Row, words: &Words) -> StackRowSpec {
         kind: row.kind,
         stands_on: row.below.map(|below| StackCarrier::new(below, &words.name)).into_iter().collect(),
         faster_by: row.faster_by,
+        by_design: row.by_design,
         window_share: row.window_share,
         is_named: row.medium == Medium::Drive && request.device.is_some(),
         ..StackRowSpec::new(row.layer, &*words.name, planned(request, row, words))

@@ -19,6 +19,9 @@ const LOADS: &[(&str, &str, &str)] = &[
     (loads::READ_SMALL, "0 4k", "16"),
 ];
 
+/// Warnings of rows whose engine is the run's own.
+const ON_LOOPBACK: &[&str] = &["loopback"];
+
 /// Rows of the network: to the engine that the user named, that of the user's store, or the one that the run serves.
 pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let is_named = request.engine.is_some() || address_of_store(request).is_some();
@@ -30,7 +33,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
             called: if is_local { "loopback".to_owned() } else { "the network".to_owned() },
             kind: if is_link { StackKind::Hardware } else { StackKind::Carrier },
             stands_on: if is_link { vec![StackCarrier::new("memory", load)] } else { Vec::new() },
-            faster_by: None,
+            by_design: if is_named { &[] } else { ON_LOOPBACK },
             window_share: 0.6,
             is_named,
             ..StackRowSpec::new(ROW, *load, planned(request, load, sizes, depth))

@@ -160,6 +160,8 @@ fn remote(request: &StackRequest<'_>, load: &Load) -> StackRowSpec {
         },
         kind: StackKind::Software,
         stands_on,
+        // The engine of the run is on loopback.
+        by_design: if request.object.is_some() { &[] } else { &["loopback"] },
         window_share: 0.8,
         is_named: request.object.is_some(),
         ..StackRowSpec::new(layer, load.name, remote_spec(request, layer, load))

@@ -27,6 +27,9 @@ pub struct StackRow {
     /// Reason why it may be faster than what carries it.
     #[serde(default)]
     pub faster_by: Option<String>,
+    /// Kinds of warnings that state what the row measures on purpose: they are not counted among those of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_design: Vec<String>,
     /// Name of what has this load, such as an application; none: it is one of those that every layer gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_of: Option<String>,

@@ -10,8 +10,8 @@ use super::rows::{Row, rows};
 use super::step::{Finding, Step, steps};
 use super::verdict::verdict;
 use crate::page::{Cell, Page, Style, Table};
-use crate::record::{PhaseRecord, Record, StackRecord, StackTrial};
-use crate::text::{doubts_of, notes_of};
+use crate::record::{Doubt, PhaseRecord, Record, StackRecord, StackTrial};
+use crate::text::{notes_of, warnings_of};
 use crate::words::{clean, counted, cpu, factor, percentile_words, rate};
 
 /// Loads side by side in a table of 80 columns.
@@ -67,7 +67,11 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
         told(page, &rows, &steps);
         let phases = phases(record, stack);
         notes_of(page, &phases);
-        doubts_of(page, &phases);
+        let (shown, by_design) = warnings(record, stack);
+        warnings_of(page, &shown);
+        if !by_design.is_empty() {
+            page.field("by design", &by_design.join("; "), Style::Faint);
+        }
     }
     let found = verdict(record);
     let shown = if is_dense { REMEDIES_DENSE } else { REMEDIES_SHOWN };
@@ -77,7 +81,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     if let Some(trial) = &stack.trial {
         page.field("tried", &tried(record, trial), Style::Plain);
     }
-    let mut reliability = reliability(&rows, &steps, warnings(record, stack), detail);
+    let mut reliability = reliability(&rows, &steps, kinds(&warnings(record, stack).0), detail);
     if is_dense && general.iter().any(is_of_names) {
         reliability.push_str("; create, stat, remove: --full");
     }
@@ -330,14 +334,31 @@ fn phases<'a>(record: &'a Record, stack: &StackRecord) -> Vec<(String, &'a Phase
     of.map(|(_, phase)| (phase.plan.name().clone(), phase)).collect()
 }
 
-/// Kinds of warnings of all passes.
-fn warnings(record: &Record, stack: &StackRecord) -> usize {
-    let phases = phases(record, stack);
-    let mut kinds: Vec<&str> =
-        phases.iter().flat_map(|(_, phase)| &phase.doubts).map(|doubt| doubt.kind.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds.len()
+/// Warnings of all passes and of a trial; and, in words, those that state what a row measures on purpose: `file: buffered_writes`.
+fn warnings<'a>(record: &'a Record, stack: &StackRecord) -> (Vec<(String, Vec<&'a Doubt>)>, Vec<String>) {
+    let mut by_design: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut all: Vec<(String, Vec<&Doubt>)> = Vec::new();
+    for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| stack.has(*at)) {
+        let row = stack.rows.iter().find(|row| row.passes.iter().any(|pass| pass.phase == at));
+        let is_meant = |doubt: &&Doubt| row.is_some_and(|row| row.by_design.contains(&doubt.kind));
+        let (meant, shown): (Vec<&Doubt>, Vec<&Doubt>) = phase.doubts.iter().partition(is_meant);
+        for (doubt, row) in meant.iter().filter_map(|doubt| Some((doubt, row?))) {
+            let layers = by_design.entry(&doubt.kind).or_default();
+            if !layers.contains(&row.layer) {
+                layers.push(row.layer.clone());
+            }
+        }
+        all.push((phase.plan.name().clone(), shown));
+    }
+    let words =
+        by_design.iter().map(|(kind, layers)| clean(&format!("{kind} ({})", layers.join(", "))).into_owned());
+    (all, words.collect())
+}
+
+/// How many kinds of warnings these are.
+fn kinds(warnings: &[(String, Vec<&Doubt>)]) -> usize {
+    let kinds = warnings.iter().flat_map(|(_, doubts)| doubts).map(|doubt| doubt.kind.as_str());
+    kinds.collect::<std::collections::BTreeSet<_>>().len()
 }
 
 /// `38 of 45 compared rows hold; 3 inconclusive (others, varies), 1 void, 2 missing; 4 warnings (--warnings)`.

@@ -201,6 +201,12 @@ fn the_screen_has_35_lines_of_80_columns() {
     );
     let warned = crate::render_in(&record, 80, false, Detail::Warnings);
     assert_eq!(warned.matches("use --direct").count(), 1, "{warned}");
+    // The same of the row that is measured to show it: named, and not counted.
+    record.stack.as_mut().unwrap().rows[0].by_design = vec!["page_cache".to_owned()];
+    let text = crate::render_in(&record, 80, false, Detail::Screen);
+    assert!(text.contains("2 of 2 comparisons conclusive, 0 warnings"), "{text}");
+    let warned = crate::render_in(&record, 80, false, Detail::Warnings);
+    assert!(!warned.contains("use --direct") && warned.contains("by design page_cache (memory)"), "{warned}");
 }
 
 #[test]

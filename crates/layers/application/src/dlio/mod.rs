@@ -52,10 +52,8 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
         });
     }
     let names: Vec<&str> = WORKLOADS.iter().map(|(name, _)| *name).collect();
-    let accepted = nearest(name, names.iter().copied()).map_or_else(
-        || format!("one of {}", names.join(", ")),
-        |near| format!("{near} (the closest match)"),
-    );
+    let accepted = nearest(name, names.iter().copied())
+        .map_or_else(|| format!("one of {}", names.join(", ")), |near| format!("{near} (the closest match)"));
     Err(Error::usage("workload", format!("no workload {name:?} exists"))
         .remedy(format!("use {accepted}, or the path of a YAML file")))
 }

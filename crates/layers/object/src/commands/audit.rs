@@ -27,7 +27,7 @@ pub(super) fn command() -> Command {
         .arg(Arg::new("file").value_name("FILE").required(true).help("File that --acknowledged wrote"))
         .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(format!("{targets}; default: the run's own target")))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
-        .arg(file("token-file", "engine: file with the secret that engines require beyond loopback"))
+        .arg(file("token-file", "engine: file with the secret; required by engines that are not on loopback"))
         .arg(file("s3-key-file", "s3: file with the access key and the secret key"))
 }
 

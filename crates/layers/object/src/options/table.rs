@@ -601,7 +601,7 @@ pub static OBJECT: &[OptionDef] = &[
         acknowledged,
         |text| path("acknowledged", text)
     ),
-    token_file("engine: file with the secret that engines require beyond loopback"),
+    token_file("engine: file with the secret; required by engines that are not on loopback"),
     tls("engine: use Use TLS for the control channel on loopback too"),
     as_shared!(
         "keep",

@@ -78,7 +78,7 @@ fn serve(spec: &EngineSpec, console: &dyn Console) -> Result<u8, Error> {
     let running = Running::start(spec, console, &ending)?;
     console.print(&format!("{}\n", running.first_line(spec)))?;
     background::release(spec.background.is_some())?;
-    let why = ending.receiver.recv().unwrap_or_else(|_| "nothing is left to wait for".to_owned());
+    let why = ending.receiver.recv().unwrap_or_else(|_| "no event is left to wait for".to_owned());
     log(console.tell(), &format!("ends: {why}"));
     running.stop()?;
     Ok(0)

@@ -36,7 +36,7 @@ fn verb(name: &'static str, about: &'static str) -> Command {
         .about(about)
         .arg(target())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
-        .arg(word("token-file", "FILE", "File with the secret that engines require beyond loopback"))
+        .arg(word("token-file", "FILE", "File with the secret; required by engines that are not on loopback"))
 }
 
 /// `strata pool`.
