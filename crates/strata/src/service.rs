@@ -83,7 +83,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
             "tls",
             "",
             "off on loopback, otherwise on",
-            "Use Use TLS for the control channel on loopback too",
+            "Use TLS for the control channel on loopback too",
             |spec: &mut ServiceSpec, text| {
                 spec.tls = switch("tls", text)?;
                 Ok(())

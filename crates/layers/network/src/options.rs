@@ -479,7 +479,7 @@ pub static NETWORK: &[OptionDef] = &[
         "Generate every payload from the seed and its RPC number, and check it on arrival, on both sides"
     ),
     masters::token_file("File with the secret; required by engines that are not on loopback"),
-    masters::tls("Use Use TLS for the control channel on loopback too"),
+    masters::tls("Use TLS for the control channel on loopback too"),
     as_shared!(
         "on-error",
         None,

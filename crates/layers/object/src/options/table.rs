@@ -602,7 +602,7 @@ pub static OBJECT: &[OptionDef] = &[
         |text| path("acknowledged", text)
     ),
     token_file("engine: file with the secret; required by engines that are not on loopback"),
-    tls("engine: use Use TLS for the control channel on loopback too"),
+    tls("engine: use TLS for the control channel on loopback too"),
     as_shared!(
         "keep",
         None,
