@@ -170,6 +170,9 @@ fn share_tasks(
 ) -> Result<Option<u32>, Error> {
     let Some(tasks) = tasks.filter(|_| size > 1) else { return Ok(None) };
     let ranks = tasks.min(size);
+    if specs.iter().all(|spec| spec.host.is_some()) {
+        return Ok(Some(ranks));
+    }
     for spec in specs {
         if spec.threads.unwrap_or(1) != tasks || tasks % ranks != 0 {
             let message =

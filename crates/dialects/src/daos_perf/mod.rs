@@ -48,13 +48,6 @@ fn parse(
             table.help()
         ))]));
     }
-    if !is_daos && world.ranks() > 1 {
-        let ranks = world.ranks();
-        return table.refuse(
-            format!("a launcher has started {ranks} processes, and stores in process are those of one"),
-            format!("start one, with --procs {ranks}: it has a store and a thread for each"),
-        );
-    }
     let settings = Settings::read(table, &words, world, is_daos)?;
     let mut warnings = words.warnings.clone();
     warnings.extend(settings.warnings(&words));
