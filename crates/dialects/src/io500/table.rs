@@ -45,7 +45,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured(
         "ranks",
         "N",
-        "ranks, each a thread of the process, in place of mpiexec -n; default one a processor; an addition of strata's",
+        "ranks of each process, each a thread; default: one where mpirun has started several, else one a processor; an addition of strata's",
     ),
     Flag::honoured(
         "results",

@@ -180,7 +180,7 @@ fn tools_of_mpi_have_a_task_a_rank() {
     // What runs in one process says how.
     for (words, told) in [
         ("as vos_perf -f vos --procs 3 -R U", "a multiple of 2"),
-        ("as io500 x.ini", "--ranks 2"),
+        ("as io500 x.ini", "cannot read the file"),
         ("stack", "STRATA_LAUNCHER=none"),
     ] {
         let ended = output(launch(&scratch, &[MPIRUN, &["-np", "2"]].concat(), words, &[]));
@@ -386,7 +386,7 @@ impl Drop for Slurm {
 }
 
 /// Processes of a command whose environment has this line.
-fn process_with(line: &str, under: &Path) -> Option<Pid> {
+pub(crate) fn process_with(line: &str, under: &Path) -> Option<Pid> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let found = pids.find(|pid| {

@@ -77,8 +77,8 @@ pub(super) static OWN: &[OptionDef<SuiteSpec>] = &[
         name: "ranks",
         short: None,
         value: "N",
-        default: "one a processor",
-        help: "Ranks of IO500, each a thread of this process: what mpiexec -n is for IO500",
+        default: "one where a launcher has started several processes, else one a processor",
+        help: "Ranks of IO500, each a thread of this process, or of each process of a launcher: what mpiexec -n is for IO500",
         group: Group::Load,
         apply: |spec, text| {
             spec.ranks = Some(parse_u64_in("ranks", text, 1..=RANKS_MAX)? as u32);
