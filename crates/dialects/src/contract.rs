@@ -76,7 +76,8 @@ pub struct Run {
     /// The phases, in order. Those that run at the same time as the one before say so ([`Spec::concurrent`]). A spec has one
     /// operation; its place in this list is the `request` of its phases in the record.
     pub specs: Vec<Spec>,
-    /// Tasks of a tool of MPI, of all its processes together: each spec has so many threads. None for tools that are one process.
+    /// Tasks of a tool of MPI, of all its processes together: each spec has so many threads, or is of one process alone
+    /// ([`Spec::host`]). None for tools that are one process.
     pub tasks: Option<u32>,
     /// Shows the record.
     pub render: Box<dyn Render>,

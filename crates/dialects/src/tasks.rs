@@ -8,7 +8,8 @@ use crate::World;
 use crate::words::{Table, quoted};
 
 /// Variables in which launchers say how many processes they started.
-const SIZES: &[&str] = &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"];
+const SIZES: &[&str] =
+    &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"];
 
 /// Refuses a process that is one of several of an MPI job: each would do the whole load.
 ///

@@ -98,6 +98,11 @@ pub trait World {
         1
     }
 
+    /// Whether all of them are on this machine.
+    fn has_all_ranks(&self) -> bool {
+        true
+    }
+
     /// Whether somebody can be asked: standard input is a terminal.
     fn is_interactive(&self) -> bool {
         false

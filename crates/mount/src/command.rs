@@ -43,7 +43,16 @@ const HELP: Help = Help {
 #[must_use]
 pub fn command() -> Command {
     let help = &[("", HELP)];
-    Command { name: "mount", kind: CommandKind::Administration, help, define, measures: false, run, document }
+    Command {
+        name: "mount",
+        kind: CommandKind::Administration,
+        help,
+        define,
+        measures: false,
+        by_ranks: false,
+        run,
+        document,
+    }
 }
 
 fn define() -> clap::Command {

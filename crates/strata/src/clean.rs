@@ -101,10 +101,13 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
 fn of_name(name: &str) -> Result<Vec<Run>, Error> {
     let listing = manifest::read(name)?;
     let is_manifest = listing.process.is_some();
-    let mut paths: Vec<PathBuf> = manifest::of_run(&listing.run_id).into_iter().collect();
-    // A record is that of all hosts, each of which has a manifest of its own.
-    if paths.is_empty() && !is_manifest {
-        paths = manifest::of_hosts(&listing.run_id);
+    let own = manifest::of_run(&listing.run_id);
+    // A record, and the manifest of a leader, stand for all hosts, each of which has a manifest of its own.
+    let is_of_host = is_manifest && path_of(name).file_stem().is_none_or(|stem| *stem != *listing.run_id);
+    let mut paths = if is_of_host { Vec::new() } else { manifest::of_hosts(&listing.run_id) };
+    if !is_of_host || manifest::of_hosts(&listing.run_id).is_empty() {
+        // Last: its directories hold what the hosts have made.
+        paths.extend(own);
     }
     if paths.is_empty() {
         let manifest = is_manifest.then(|| PathBuf::from(name));

@@ -89,11 +89,19 @@ fn carry_out_here(
     let command: Vec<layer::Command> = commands.into_iter().filter(|command| command.name == name).collect();
     let of_output = matches.subcommand().map_or(matches, |(_, below)| below);
     let measures = command.iter().any(|command| command.measures);
-    if measures {
-        launcher::refuse_several(name)?;
-    }
+    refuse_several(&command, name)?;
     let output = if measures { cli::output_spec(of_output)? } else { OutputSpec::default() };
     carry_out(command, name, matches, &Terminal::new(words, output))
+}
+
+/// Refuses the command of this name among these, where a launcher has started several processes and they do not carry it out together.
+///
+/// # Errors
+/// Bad usage.
+pub(crate) fn refuse_several(commands: &[layer::Command], name: &str) -> Result<(), Error> {
+    let mut own = commands.iter().filter(|command| command.name == name);
+    let is_alone = own.any(|command| command.measures && !command.by_ranks);
+    if is_alone { launcher::refuse_several(name) } else { Ok(()) }
 }
 
 /// Carries out the command of this name among those that layers bring.

@@ -4,10 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::Error;
-use layer::{Bench, BenchRequest, Console, Ending, Phase, RunContext, Runs, ServicePolicy, Tell};
+use driver::{Error, ErrorKind};
+use layer::{Bench, BenchRequest, Console, Ending, Phase, Ranks, RunContext, Runs, ServicePolicy, Tell};
+use workload::spec::Spec;
 
-use crate::hosts::ThisHost;
+use crate::hosts::{Carriers, ThisHost, launcher};
 use crate::manifest::Manifest;
 use crate::options::OutputSpec;
 use crate::planning::{self, Layers, Planned};
@@ -29,6 +30,18 @@ impl<'a> Terminal<'a> {
     /// The terminal of this process, which was called with these words.
     pub(crate) fn new(words: &'a [String], output: OutputSpec) -> Self {
         Self { words, output, manifest: Arc::default() }
+    }
+
+    /// Begins the run of this number.
+    fn session(&self, request: &BenchRequest<'_>, run: u64) -> Result<Session, Error> {
+        let BenchRequest { paths, seed, keep, phase_count, record } = *request;
+        let mut output = self.output.clone();
+        if output.json.is_none() {
+            output.json = record.map(|path| units::label_of(path.as_os_str()));
+        }
+        let mut session = Session::begin_run(run, self.words, &output, paths, seed, keep, None)?;
+        session.phase_count = phase_count;
+        Ok(session)
     }
 }
 
@@ -70,14 +83,21 @@ impl Console for Terminal<'_> {
     }
 
     fn bench(&self, request: &BenchRequest<'_>) -> Result<Box<dyn Bench>, Error> {
-        let BenchRequest { paths, seed, keep, phase_count, record } = *request;
-        let mut output = self.output.clone();
-        if output.json.is_none() {
-            output.json = record.map(|path| units::label_of(path.as_os_str()));
-        }
-        let mut session = Session::begin(self.words, &output, paths, seed, keep, None)?;
-        session.phase_count = phase_count;
-        Ok(Box::new(SessionBench { session, manifest: Arc::clone(&self.manifest) }))
+        let session = self.session(request, session::draw_run(request.seed))?;
+        Ok(Box::new(SessionBench { session, manifest: Arc::clone(&self.manifest), by_ranks: Vec::new() }))
+    }
+
+    fn ranks(&self) -> Ranks {
+        Ranks { count: launcher::ranks(), are_here: launcher::are_here() }
+    }
+
+    fn bench_of_ranks(&self, request: &BenchRequest<'_>, specs: &[Spec]) -> Result<Box<dyn Bench>, Error> {
+        let run = session::draw_run(request.seed);
+        let (programme, carriers) = Carriers::plan(specs, run, request.seed, None)?;
+        let mut session = self.session(request, run)?;
+        carriers.join(&mut session)?;
+        let manifest = Arc::clone(&self.manifest);
+        Ok(Box::new(SessionBench { session, manifest, by_ranks: programme.phases }))
     }
 }
 
@@ -85,6 +105,8 @@ impl Console for Terminal<'_> {
 struct SessionBench {
     session: Session,
     manifest: Arc<Manifest>,
+    /// Phases that the processes of a launch have planned.
+    by_ranks: Vec<Planned>,
 }
 
 impl Bench for SessionBench {
@@ -102,6 +124,15 @@ impl Bench for SessionBench {
 
     fn run_phase(&mut self, phase: &Phase) -> Result<usize, Error> {
         self.session.run_phase(&Planned::of(phase.clone()))
+    }
+
+    fn run_by_ranks(&mut self, number: usize) -> Result<usize, Error> {
+        let planned = self.by_ranks.iter().find(|planned| planned.request == number).cloned();
+        let planned = planned.ok_or_else(|| {
+            Error::new(ErrorKind::Run, "stage", "a phase that the ranks have not planned")
+                .with("spec", number)
+        })?;
+        self.session.run_phase(&planned)
     }
 
     fn show(&mut self, text: &str) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use workload::options::{self, Group, OptionDef, switch};
 use workload::spec::Spec;
 
 use crate::cli;
-use crate::commands::{carry_out, measure};
+use crate::commands::{carry_out, measure, refuse_several};
 use crate::console::Terminal;
 use crate::hosts::launcher;
 use crate::options::{OUTPUT, OutputSpec};
@@ -143,7 +143,6 @@ fn speak(
         Ok(Request::Engine(serve)) => return run_server(words, serve, dialect),
         Ok(Request::Tell(tell)) => return tell::tell(&tell),
         Ok(Request::Command(command)) => {
-            launcher::refuse_several(dialect.name)?;
             return run_command(words, &command, output).map_err(|error| in_place(error, dialect));
         }
         Err(error) => {
@@ -170,6 +169,9 @@ fn share_tasks(
 ) -> Result<Option<u32>, Error> {
     let Some(tasks) = tasks.filter(|_| size > 1) else { return Ok(None) };
     let ranks = tasks.min(size);
+    if specs.iter().all(|spec| spec.host.is_some()) {
+        return Ok(Some(ranks));
+    }
     for spec in specs {
         if spec.threads.unwrap_or(1) != tasks || tasks % ranks != 0 {
             let message =
@@ -202,12 +204,9 @@ fn run_command(words: &[String], command: &[String], output: OutputSpec) -> Resu
     let matches =
         cli::command().try_get_matches_from(&all).map_err(|error| cli::usage_error(&all, &error))?;
     let Some((name, matches)) = matches.subcommand() else { return Ok(2) };
-    carry_out(
-        layer::all().into_iter().flat_map(|layer| layer.commands()),
-        name,
-        matches,
-        &Terminal::new(words, output),
-    )
+    let commands: Vec<layer::Command> = layer::all().into_iter().flat_map(|layer| layer.commands()).collect();
+    refuse_several(&commands, name)?;
+    carry_out(commands, name, matches, &Terminal::new(words, output))
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect. Services that do not allow it name their own.

@@ -108,6 +108,10 @@ impl World for ThisMachine {
         launcher::ranks()
     }
 
+    fn has_all_ranks(&self) -> bool {
+        launcher::are_here()
+    }
+
     fn is_interactive(&self) -> bool {
         io::stdin().is_terminal()
     }

@@ -48,13 +48,6 @@ fn parse(
             table.help()
         ))]));
     }
-    if !is_daos && world.ranks() > 1 {
-        let ranks = world.ranks();
-        return table.refuse(
-            format!("a launcher has started {ranks} processes, but embedded stores belong to one process"),
-            format!("start one process with --procs {ranks}, which uses one store and one thread for each"),
-        );
-    }
     let settings = Settings::read(table, &words, world, is_daos)?;
     let mut warnings = words.warnings.clone();
     warnings.extend(settings.warnings(&words));

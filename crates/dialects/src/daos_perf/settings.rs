@@ -68,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) pool: Option<String>,
     pub(crate) container: Option<String>,
     pub(crate) processes: u32,
+    /// Processes that a launcher has started and that take part; 1 where it has started none.
+    ranks: u32,
     pub(crate) zero_copy: bool,
     pub(crate) integer_dkeys: bool,
     pub(crate) constant_akey: bool,
@@ -145,6 +147,7 @@ impl Settings {
         let akeys = count("akey", 16)?;
         let counts =
             [count("obj", 1)?, count("dkey", 256)?, if constant_akey { 1 } else { akeys }, count("num", 16)?];
+        let processes = number(table, words, "procs", (1, 4096), u64::from(world.ranks()))? as u32;
         let size_option = if words.has("size") { "size" } else { "stride" };
         let settings = Self {
             tool: table.tool,
@@ -164,7 +167,8 @@ impl Settings {
                 .map_err(|error| usage(table, &error))?,
             pool: words.value("pool").map(str::to_owned),
             container: words.value("cont").map(str::to_owned),
-            processes: number(table, words, "procs", (1, 4096), u64::from(world.ranks()))? as u32,
+            processes,
+            ranks: world.ranks().min(processes),
             zero_copy: words.has("zcopy"),
             integer_dkeys: words.has("int_dkey"),
             constant_akey,
@@ -204,6 +208,12 @@ impl Settings {
     /// Operations in flight of each process.
     pub(crate) fn depth(&self) -> u32 {
         self.credits.clamp(1, i64::from(u32::MAX)) as u32
+    }
+
+    /// The rank that has a process's store, where a launcher has started several.
+    pub(crate) fn rank_of(&self, process: u32) -> Option<u32> {
+        let is_apart = self.ranks > 1 && matches!(self.place, Workload::Vos { .. });
+        is_apart.then(|| process / (self.processes / self.ranks))
     }
 
     /// Path of a process's store.
@@ -248,6 +258,13 @@ impl Settings {
             return table.refuse("-w/--wait requires a terminal", "leave it out");
         }
         if let Workload::Vos { before, .. } = &self.place {
+            if self.processes % self.ranks != 0 {
+                let (processes, ranks) = (self.processes, self.ranks);
+                return table.refuse(
+                    format!("--procs {processes} does not divide by the {ranks} processes that a launcher has started"),
+                    format!("give a multiple of {ranks}, or leave it out: each of them is one"),
+                );
+            }
             self.check_stores(table, world, before)?;
         }
         for (at, command) in self.commands.iter().enumerate() {
@@ -279,7 +296,9 @@ impl Settings {
                 );
             }
         }
-        for store in (0..self.processes).filter_map(|process| self.store(process)) {
+        // What other machines have is looked at there.
+        let is_here = |process: &u32| world.has_all_ranks() || self.rank_of(*process) == Some(0);
+        for store in (0..self.processes).filter(is_here).filter_map(|process| self.store(process)) {
             match (world.look(&store), &self.pool) {
                 (PathFacts::Missing, None) | (PathFacts::Directory, Some(_)) => {}
                 (PathFacts::Missing, Some(_)) => {

@@ -46,7 +46,7 @@ pub(crate) fn build(settings: &Settings) -> Result<Programme, ParseError> {
             } else {
                 spec(settings, command, extent, whole, process)?
             };
-            programme.specs.push(Spec { concurrent: process > 0, ..spec });
+            programme.specs.push(Spec { concurrent: process > 0, host: settings.rank_of(process), ..spec });
             programme.command_of.push(number);
         }
     }

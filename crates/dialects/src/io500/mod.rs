@@ -7,11 +7,8 @@ mod tests;
 use driver::Error;
 
 use crate::words::Words;
-use crate::{Piece, Request, World};
+use crate::{Piece, Request, World, tasks};
 use table::{TABLE, TOOL};
-
-/// Variables by which launchers of MPI tell how many processes they have started.
-const LAUNCHERS: &[&str] = &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
 
 /// Options that are those of the suite, with their values.
 const AS_THEY_ARE: &[&str] = &["timestamp", "mode", "ranks", "results", "verify"];
@@ -30,12 +27,8 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     if words.has("help") || (words.paths.is_empty() && !lists && !words.has("resume")) {
         return Ok(Request::Show(vec![Piece::stdout(help())]));
     }
-    let size = LAUNCHERS.iter().find_map(|name| Some((*name, world.variable(name)?)));
-    if let Some((name, size)) = size.filter(|(_, size)| size.trim() != "1") {
-        return TABLE.refuse(
-            format!("started as one of {size} processes ({name}), but ranks are threads of one process"),
-            format!("start one process with --ranks {size}"),
-        );
+    if world.ranks() == 1 {
+        tasks::refuse_ranks(&TABLE, world, "--ranks")?;
     }
     suite(&words).map(Request::Command)
 }

@@ -44,7 +44,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured(
         "ranks",
         "N",
-        "number of ranks, which are threads, instead of mpiexec -n; default: one per CPU; strata extension",
+        "ranks of each process, each a thread; default: 1 if mpirun started several processes, otherwise one per CPU; strata extension",
     ),
     Flag::honoured("results", "DIR", "directory of the result files, instead of resultdir; strata extension"),
     Flag::honoured(

@@ -21,6 +21,7 @@ pub(crate) fn all() -> Vec<Command> {
         help,
         define,
         measures: false,
+        by_ranks: false,
         run,
         document: |_| {},
     };

@@ -78,6 +78,8 @@ pub(crate) struct Progress {
     pub(crate) directories: Made,
     /// Blocks of files without a tree.
     pub(crate) blocks: Made,
+    /// Bytes of each of these blocks; 0 where no phase of the run has made any.
+    block_bytes: AtomicU64,
     /// The tree was made by a phase of the run, or before one.
     pub(crate) has_tree: AtomicBool,
 }
@@ -89,8 +91,24 @@ impl Progress {
             files: Made::new(ranks),
             directories: Made::new(ranks),
             blocks: Made::new(ranks),
+            block_bytes: AtomicU64::new(0),
             has_tree: AtomicBool::new(false),
         })
+    }
+
+    /// Blocks are counted by this size, in bytes, from now on.
+    pub(crate) fn count_blocks_of(&self, bytes: u64) {
+        self.block_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How many whole blocks of `bytes` there are of a rank, of `all`, whatever size they were made with.
+    pub(crate) fn blocks_of(&self, rank: u32, bytes: u64, all: u64) -> u64 {
+        let (made, made_bytes) = (self.blocks.of(rank, UNKNOWN), self.block_bytes.load(Ordering::Relaxed));
+        if made == UNKNOWN || made_bytes == bytes || made_bytes == 0 {
+            return made.min(all);
+        }
+        let whole = u128::from(made) * u128::from(made_bytes) / u128::from(bytes.max(1));
+        whole.min(u128::from(all)) as u64
     }
 }
 
@@ -283,6 +301,18 @@ mod tests {
             made.reach(0, count);
             assert_eq!(made.of(0, 9), count);
         }
+    }
+
+    #[test]
+    fn blocks_of_another_size_are_as_many_as_were_made_whole() {
+        let progress = Progress::new(2);
+        assert_eq!(progress.blocks_of(0, 4096, 99), 99);
+        progress.count_blocks_of(65_536);
+        progress.blocks.begin([0]);
+        progress.blocks.reach(0, 3);
+        assert_eq!(progress.blocks_of(0, 65_536, 99), 3);
+        assert_eq!((progress.blocks_of(0, 4096, 99), progress.blocks_of(0, 4096, 20)), (48, 20));
+        assert_eq!((progress.blocks_of(0, 47_008, 99), progress.blocks_of(1, 4096, 99)), (4, 99));
     }
 
     #[test]

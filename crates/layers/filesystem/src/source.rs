@@ -122,7 +122,10 @@ impl FsSource {
         let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
         let file = if is_one_file {
             let all = plan.geometry.blocks();
-            let blocks = if plan.operation == FsOp::Read { progress.blocks.of(rank, all) } else { all };
+            let blocks = match plan.operation {
+                FsOp::Read => progress.blocks_of(rank, plan.geometry.block_size_bytes, all),
+                _ => all,
+            };
             let mut order = Order::new(plan.geometry.order, blocks, seed)?;
             let moved = plan.blocks_to_move();
             let repeats = plan.geometry.order == OffsetOrder::RandomRepeats || moved > all;

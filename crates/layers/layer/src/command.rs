@@ -31,6 +31,8 @@ pub struct Command {
     pub define: fn() -> clap::Command,
     /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too, or each of the commands below it has them.
     pub measures: bool,
+    /// Whether the processes that a launcher has started carry it out together ([`Console::bench_of_ranks`]); else it is refused where there are several.
+    pub by_ranks: bool,
     /// Carries it out; the exit code.
     pub run: Run,
     /// Writes the tables of its options as Markdown.
@@ -116,11 +118,29 @@ pub trait Console {
     /// A new seed.
     fn draw_seed(&self) -> u64;
 
+    /// The processes that a launcher has started together.
+    fn ranks(&self) -> Ranks;
+
     /// Begins a run with a record: opens its outputs and writes the first record.
     ///
     /// # Errors
     /// Outputs that cannot be opened.
     fn bench(&self, request: &BenchRequest<'_>) -> Result<Box<dyn Bench>, Error>;
+
+    /// The same for a run whose loads the processes of a launch carry out together: they have planned these specs, of one phase each, when it returns.
+    ///
+    /// # Errors
+    /// As for [`Console::bench`], and processes that do not take part.
+    fn bench_of_ranks(&self, request: &BenchRequest<'_>, specs: &[Spec]) -> Result<Box<dyn Bench>, Error>;
+}
+
+/// Processes that a launcher has started together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    /// How many; 1 where this process is alone.
+    pub count: u32,
+    /// Whether all of them are on this machine.
+    pub are_here: bool,
 }
 
 /// Facts of a run that a command measures.
@@ -159,6 +179,13 @@ pub trait Bench {
     /// # Errors
     /// When it could not begin.
     fn run_phase(&mut self, phase: &Phase) -> Result<usize, Error>;
+
+    /// Has the processes of a launch carry out the spec with this number among those of [`Console::bench_of_ranks`], and adds its phase to the record;
+    /// its index there.
+    ///
+    /// # Errors
+    /// When it could not begin, and a number that no spec has.
+    fn run_by_ranks(&mut self, number: usize) -> Result<usize, Error>;
 
     /// Prints text to standard output while the run is under way, unless that is where the record or its rows go; while the full screen is shown,
     /// it waits for its end.

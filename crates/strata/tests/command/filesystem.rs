@@ -306,3 +306,16 @@ fn files_over_objects_are_measured_by_the_library_and_removed() {
     assert_eq!(cleaned.code, Some(0), "{}", cleaned.stderr);
     assert!(cleaned.stdout.contains("dfs+vos:pool: removed "), "{}", cleaned.stdout);
 }
+
+#[test]
+fn all_that_a_limit_has_left_is_read_in_blocks_of_another_size() {
+    let scratch = Scratch::new();
+    let job = "layer = \"filesystem\"\ntargets = [\"file\"]\nshape = \"private\"\nfile_size = \"1m\"\n\
+               [[phase]]\nop = \"write\"\nblock_size = \"64k\"\nbytes = \"256k\"\n\
+               [[phase]]\nop = \"read\"\nblock_size = \"4k\"\n[[phase]]\nop = \"read\"\nblock_size = \"128k\"\n";
+    std::fs::write(scratch.join("job.toml"), job).unwrap();
+    let record = scratch.measured("run job.toml");
+    assert_eq!(class(&record, 0, "write"), (4, 256 << 10));
+    assert_eq!(class(&record, 1, "read"), (64, 256 << 10));
+    assert_eq!(class(&record, 2, "read"), (2, 256 << 10));
+}

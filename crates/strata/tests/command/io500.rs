@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::support::{Running, Scratch, names_in, read_record, state_of};
 
 /// All phases, small enough for a test: some write phases are out of work before the stonewall.
-const TINY: &str = "[ior-easy]\ntransferSize = 64k\nblockSize = 1m\n[ior-hard]\nsegmentCount = 20\n\
+pub(crate) const TINY: &str = "[ior-easy]\ntransferSize = 64k\nblockSize = 1m\n[ior-hard]\nsegmentCount = 20\n\
                     [mdtest-easy]\nn = 300\n[mdtest-hard]\nn = 300\n";
 
 /// Phases of the standard mode, in IO500's order.
-const PHASES: [&str; 14] = [
+pub(crate) const PHASES: [&str; 14] = [
     "ior-easy-write",
     "mdtest-easy-write",
     "timestamp",

@@ -179,8 +179,8 @@ fn tools_of_mpi_have_a_task_a_rank() {
     assert!(shown.contains("2 x 2 (procs)") && shown.contains("UPDATE successfully completed"), "{shown}");
     // What runs in one process says how.
     for (words, told) in [
-        ("as vos_perf -R U", "--procs 2"),
-        ("as io500 x.ini", "--ranks 2"),
+        ("as vos_perf -f vos --procs 3 -R U", "a multiple of 2"),
+        ("as io500 x.ini", "cannot read the file"),
         ("stack", "STRATA_LAUNCHER=none"),
     ] {
         let ended = output(launch(&scratch, &[MPIRUN, &["-np", "2"]].concat(), words, &[]));
@@ -191,6 +191,69 @@ fn tools_of_mpi_have_a_task_a_rank() {
             "{words}: {said}"
         );
     }
+}
+
+#[test]
+fn vos_perf_has_a_store_a_rank() {
+    if !has("vos_perf", "mpirun.openmpi") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let run = |ranks: &str, words: &[&str], tests: &str| {
+        let mut command = launch(
+            &scratch,
+            &[MPIRUN, &["-np", ranks]].concat(),
+            "as --json record.json vos_perf -f ./vos -P 16M -d 50 -a 2 -n 1 -s 4K",
+            &[],
+        );
+        command.args(words).args(["-R", tests]);
+        let ended = output(command);
+        (ended.status.code(), text(&ended.stdout), text(&ended.stderr))
+    };
+    // Each host has its phases; a test is over once all have done it.
+    let hosts_of = |request: u64| -> Vec<u64> {
+        let record = read_record(&scratch.join("record.json"));
+        let phases = record["phases"].as_array().unwrap();
+        let operations = |stage: u64| {
+            let own = phases.iter().filter(move |phase| phase["stage"] == stage);
+            own.map(|phase| phase["summary"]["total"]["operations"].as_u64().unwrap())
+        };
+        operations(request).collect()
+    };
+    let (code, shown, told) = run("3", &["-z"], "U;p F;p V;p");
+    assert_eq!(code, Some(0), "{told}");
+    assert!(shown.contains("obj_per_cont  : 1 x 3 (procs)") && shown.contains(": ./vos0\n"), "{shown}");
+    for test in ["UPDATE", "FETCH", "VERIFY"] {
+        assert_eq!(shown.matches(&format!("{test} successfully completed:")).count(), 1, "{shown}");
+    }
+    for stage in 0..3 {
+        assert_eq!(hosts_of(stage), [100, 100, 100]);
+    }
+    // Duration and rate are those of all ranks.
+    let figure = |name: &str| -> f64 {
+        let line = shown.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        line.split(':').nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    };
+    assert!((figure("duration") * figure("rate") / 300.0 - 1.0).abs() < 0.02, "{shown}");
+    let stores = || -> Vec<String> {
+        names_in(scratch.path()).into_iter().filter(|name| name.starts_with("vos")).collect()
+    };
+    assert!(stores().is_empty());
+    // Several stores a process, and processes that stand idle.
+    let (code, _, told) = run("2", &["--procs", "4"], "U");
+    assert_eq!((code, hosts_of(0).len()), (Some(0), 4), "{told}");
+    let (code, _, told) = run("3", &["--procs", "2", "--keep"], "U");
+    assert_eq!((code, stores()), (Some(0), vec!["vos0".to_owned(), "vos1".to_owned()]), "{told}");
+    // What is there is not overwritten, and is used where it is named; one that is full fails the test of all.
+    let (code, _, told) = run("2", &[], "U");
+    assert!(code == Some(2) && told.contains("\"./vos0\" is there already"), "{told}");
+    let uuid = "a3b7ff28-56ff-4974-9283-62990dd770ad";
+    let (code, shown, told) = run("2", &["-u", uuid], "U V;p");
+    assert!(code == Some(0) && shown.contains("VERIFY successfully completed"), "{told}");
+    assert_eq!(stores().len(), 2);
+    let (code, shown, told) = run("2", &["-f", "full", "-P", "1M", "-s", "32K"], "U;p F;p");
+    assert!(code == Some(1) && shown.contains("UPDATE failed\n"), "{shown}{told}");
+    assert!(told.contains("Failed: host rank ") && !shown.contains("FETCH successfully"), "{told}");
 }
 
 #[test]
@@ -323,7 +386,7 @@ impl Drop for Slurm {
 }
 
 /// Processes of a command whose environment has this line.
-fn process_with(line: &str, under: &Path) -> Option<Pid> {
+pub(crate) fn process_with(line: &str, under: &Path) -> Option<Pid> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let found = pids.find(|pid| {

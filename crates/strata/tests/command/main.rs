@@ -65,6 +65,7 @@ mod hosts_rotated;
 mod hosts_subsets;
 mod images;
 mod io500;
+mod io500_ranks;
 mod latency_truth;
 mod launchers;
 mod loads;

@@ -37,7 +37,16 @@ const HELP: Help = Help {
 /// The command.
 pub(crate) fn command() -> Command {
     let help = &[("", HELP)];
-    Command { name: "wal", kind: CommandKind::Preset, help, define, measures: true, run, document }
+    Command {
+        name: "wal",
+        kind: CommandKind::Preset,
+        help,
+        define,
+        measures: true,
+        by_ranks: false,
+        run,
+        document,
+    }
 }
 
 fn define() -> clap::Command {

@@ -48,6 +48,9 @@ fn all_of(plan: &FsPlan, rank: u32) -> u64 {
 pub(super) fn begin_making(plan: &FsPlan, progress: &Progress) {
     if let Some(made) = made_by(plan, progress) {
         made.begin(plan.ranks_here());
+        if plan.operation == FsOp::Write && plan.set.shape != Shape::Tree {
+            progress.count_blocks_of(plan.geometry.block_size_bytes);
+        }
     }
 }
 
@@ -180,7 +183,11 @@ impl Ready {
             (Over::Walk | Over::Targets, _) => 0,
             (_, Shape::Tree) if set.listed.is_some() => self.items_here(),
             (_, Shape::Tree) => self.progress.files.sum(self.plan.ranks_here(), set.items),
-            _ => self.progress.blocks.sum(self.plan.ranks_here(), self.plan.geometry.blocks()),
+            _ => {
+                let (bytes, all) = (self.plan.geometry.block_size_bytes, self.plan.geometry.blocks());
+                let of = |rank| self.progress.blocks_of(rank, bytes, all);
+                self.plan.ranks_here().map(of).fold(0, u64::saturating_add)
+            }
         };
         let stonewall = self.wear_out.as_ref().and_then(|wall| {
             let (items_max, items_min, items) = wall.seen()?;

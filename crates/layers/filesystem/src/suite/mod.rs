@@ -6,6 +6,7 @@ mod ini;
 mod keys;
 mod options;
 mod programme;
+mod ranks;
 mod rules;
 mod run;
 mod score;
@@ -49,7 +50,16 @@ const HELP: &[(&str, Help)] = &[
 
 /// The command.
 pub(crate) fn command() -> Command {
-    Command { name: "suite", kind: CommandKind::Suite, help: HELP, define, measures: true, run, document }
+    Command {
+        name: "suite",
+        kind: CommandKind::Suite,
+        help: HELP,
+        define,
+        measures: true,
+        by_ranks: true,
+        run,
+        document,
+    }
 }
 
 fn define() -> clap::Command {
@@ -91,6 +101,7 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     spec.directory = matches.get_one::<String>("directory").cloned();
     if let Some(results) = &spec.resume {
         refuse_beside_resume(&spec)?;
+        ranks::refuse_resume(console)?;
         return resume(&path_of(results), console);
     }
     let text = spec.ini.as_deref().map(read).transpose()?;
@@ -114,7 +125,7 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
         return Err(Error::usage("io500", "no directory to measure")
             .remedy("name one, or use --ini with a configuration that has datadir"));
     }
-    let settings = Settings::of(&spec, config)?;
+    let settings = Settings::of(&spec, config, console.ranks().count)?;
     spec.timestamp = Some(settings.timestamp.clone());
     let suite = Suite::new(settings, spec, console)?;
     let is_dry = suite.state.spec.dry_run;
@@ -156,7 +167,7 @@ fn resume(results: &Path, console: &dyn Console) -> Result<u8, Error> {
     let state = State::read(results)?;
     let run = u64::from_str_radix(&state.run_id, 16)
         .map_err(|_| Error::usage("resume", format!("{:?} is not the id of a run", state.run_id)))?;
-    let mut settings = Settings::of(&state.spec, Config::parse(&state.config)?)?;
+    let mut settings = Settings::of(&state.spec, Config::parse(&state.config)?, 1)?;
     settings.data.clone_from(&state.suite.data_directory);
     settings.results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
     settings.ranks = state.suite.ranks;

@@ -77,8 +77,8 @@ pub(super) static OWN: &[OptionDef<SuiteSpec>] = &[
         name: "ranks",
         short: None,
         value: "N",
-        default: "one per CPU",
-        help: "Ranks of IO500, each a thread of this process: corresponds to mpiexec -n",
+        default: "1 if a launcher started several processes, otherwise one per CPU",
+        help: "Ranks of IO500, each a thread of this process, or of each process of a launcher (mpiexec -n)",
         group: Group::Load,
         apply: |spec, text| {
             spec.ranks = Some(parse_u64_in("ranks", text, 1..=RANKS_MAX)? as u32);

@@ -244,7 +244,7 @@ pub(super) fn load(settings: &Settings, phase: &PhaseDef) -> Result<Option<Load>
     let Some(set) = phase.set() else {
         return if phase.kind == Kind::Find { find(settings, phase) } else { Ok(None) };
     };
-    let load = on_set(settings, set).with("threads", settings.ranks).on("no-fill");
+    let load = on_set(settings, set).with("threads", settings.ranks / settings.processes).on("no-fill");
     let stonewall = |load: Load| load.with("time", format!("{}s", settings.stonewall_s)).on("wear-out");
     let stopped = |load: Load| load.with("on-error", "stop");
     let counted = |load: Load| load.with("on-error", "continue");
@@ -279,6 +279,11 @@ pub(super) fn load(settings: &Settings, phase: &PhaseDef) -> Result<Option<Load>
         "mdtest-easy-stat" | "mdtest-hard-stat" => counted(load.with("op", "stat").with("rank-shift", 1)),
         _ => counted(load.with("op", "unlink").with("rank-shift", 3)),
     }))
+}
+
+/// Bytes of a block by which the blocks of a set of files without a tree are counted.
+pub(super) fn block_bytes(settings: &Settings, set: &str) -> u64 {
+    if set == "ior-easy" { settings.easy.transfer_bytes } else { HARD_TRANSFER_BYTES }
 }
 
 /// The files of a set.
@@ -320,5 +325,9 @@ fn find(settings: &Settings, phase: &PhaseDef) -> Result<Option<Load>, Error> {
         load
     };
     let threads = own.threads.unwrap_or(settings.ranks);
-    Ok(Some(load.with("threads", threads).with("on-error", "continue")))
+    let load = match threads < settings.processes {
+        true => load.with("hosts-used", threads),
+        false => load,
+    };
+    Ok(Some(load.with("threads", (threads / settings.processes).max(1)).with("on-error", "continue")))
 }

@@ -13,21 +13,23 @@ use units::{label_of, path_of};
 use super::files::{self, Times};
 use super::options::SuiteSpec;
 use super::programme::{self, Changes, HARD_FILE_BYTES, Kind, PHASES, PhaseDef, Search};
-use super::settings::{Mode, RANDOM_BYTES, Settings};
+use super::settings::{Mode, Settings};
 use super::state::State;
-use super::{around, rules, score, time};
+use super::{around, ranks, rules, score, time};
 use crate::made::{SuiteControl, has_sets};
 use crate::plan::FsPlan;
 use crate::progress::Progress;
 use crate::run::FsRun;
 
 /// A phase that is planned.
-struct Planned {
-    def: &'static PhaseDef,
+pub(super) struct Planned {
+    pub(super) def: &'static PhaseDef,
     /// The command line that makes the same load, or that of another program.
     words: Option<String>,
     /// The load, where strata's loop measures it.
     phase: Option<Phase>,
+    /// Its number among those that the processes of a launch carry out.
+    pub(super) number: Option<usize>,
 }
 
 /// The suite.
@@ -131,7 +133,7 @@ impl<'a> Suite<'a> {
                 self.plans.entry(set).or_insert_with(|| plan.clone());
                 self.progress.insert(set, run.progress_of(plan));
             }
-            planned.push(Planned { def, words, phase });
+            planned.push(Planned { def, words, phase, number: None });
         }
         Ok(planned)
     }
@@ -171,7 +173,8 @@ impl<'a> Suite<'a> {
         let seed = console.draw_seed();
         let mut runs = Runs::new(console.context(false));
         let mut run = FsRun::new(runs.context(), Some(Arc::clone(&self.control)));
-        let planned = self.plan(&mut run, seed)?;
+        let mut planned = self.plan(&mut run, seed)?;
+        let specs = ranks::specs(&self.settings, &mut planned)?;
         let journal = Arc::clone(&runs.context().journal);
         self.state.parts += 1;
         let record = self.settings.results.join(match self.state.parts {
@@ -186,21 +189,29 @@ impl<'a> Suite<'a> {
             phase_count: planned.iter().filter(|planned| planned.phase.is_some()).count(),
             record: Some(&record),
         };
-        let mut bench = console.bench(&request)?;
+        let mut bench = match specs.is_empty() {
+            true => console.bench(&request)?,
+            false => console.bench_of_ranks(&request, &specs)?,
+        };
         runs.put(crate::LAYER.name, Box::new(run));
-        let begun = bench.adopt(runs).and_then(|()| earlier.map_or(Ok(()), |run| journal.take_over(run)));
+        let mut begun = bench.adopt(runs).and_then(|()| earlier.map_or(Ok(()), |run| journal.take_over(run)));
+        if !specs.is_empty() {
+            let plan = self.plans.values().next();
+            begun = begun.and_then(|()| ranks::make_directories(&self.control, plan, &journal));
+        }
         if begun.is_err() {
             return bench.finish(begun);
         }
         self.state.run_id = Record::of(&mut *bench).run_id.clone();
         let result = self.measure(&mut *bench, planned);
-        let is_interrupted = bench.is_interrupted();
-        if is_interrupted && has_sets(&*journal) {
+        // Processes of a launch remove what they made, however the run ends.
+        let is_left = bench.is_interrupted() && specs.is_empty() && has_sets(&*journal);
+        if is_left {
             self.control.leaves.store(true, Ordering::Relaxed);
         } else {
             State::remove(&self.settings.results)?;
         }
-        self.end(&mut *bench, is_interrupted && has_sets(&*journal), &record)?;
+        self.end(&mut *bench, is_left, &record)?;
         bench.finish(result)
     }
 
@@ -212,6 +223,7 @@ impl<'a> Suite<'a> {
             for (set, counts) in &self.state.counts {
                 if let Some(progress) = self.progress.get(set.as_str()) {
                     remember(progress, set, counts);
+                    progress.count_blocks_of(programme::block_bytes(&self.settings, set));
                 }
             }
             return Ok(data);
@@ -232,7 +244,7 @@ impl<'a> Suite<'a> {
     fn measure(&mut self, bench: &mut dyn Bench, planned: Vec<Planned>) -> Result<(), Error> {
         bench.show(&files::banner(&self.state.suite))?;
         self.state.suite.phases.iter().try_for_each(|phase| bench.show(&files::phase_line(phase)))?;
-        self.state.save(&self.settings.results)?;
+        self.save()?;
         for planned in planned {
             let def = planned.def;
             if bench.is_interrupted() {
@@ -245,25 +257,31 @@ impl<'a> Suite<'a> {
             }
             bench.show(&files::phase_line(&entry))?;
             self.state.suite.phases.push(entry);
-            if let (Changes::Makes, Some(set)) = (def.changes, def.set()) {
+            if let (Changes::Makes, Some(set), 1) = (def.changes, def.set(), self.settings.processes) {
                 let counts =
                     self.progress.get(set).map(|progress| counts_of(progress, set, self.settings.ranks));
                 self.state.counts.extend(counts.map(|counts| (set.to_owned(), counts)));
             }
-            self.state.save(&self.settings.results)?;
+            self.save()?;
             self.write(None)?;
             Record::of(bench).suite = Some(self.state.suite.clone());
         }
         Ok(())
     }
 
+    /// Keeps the state, by which a run of one process goes on where it was interrupted.
+    fn save(&mut self) -> Result<(), Error> {
+        if self.settings.processes > 1 { Ok(()) } else { self.state.save(&self.settings.results) }
+    }
+
     /// Runs one phase.
     fn phase(&mut self, bench: &mut dyn Bench, planned: Planned) -> Result<SuitePhase, Error> {
-        let Planned { def, words, phase } = planned;
+        let Planned { def, words, phase, number } = planned;
         let mut entry = def.entry();
         let mut facts: Vec<(&str, String)> = Vec::new();
         if let Some(command) = self.settings.drop_caches.as_deref().filter(|_| def.kind != Kind::Timestamp) {
             entry.doubts.extend(around::drop_caches(command).map(|why| format!("caches: {why}")));
+            entry.doubts.extend(ranks::unpurged(&self.settings, self.console));
         }
         if let Some(directory) = &self.settings.pause {
             facts.push(("t_pause", time::stamp()));
@@ -276,7 +294,7 @@ impl<'a> Suite<'a> {
         facts.push(("t_start", time::stamp()));
         facts.extend(words.map(|words| ("exe", words)));
         match &phase {
-            Some(phase) => facts.extend(self.measured(bench, def, phase, &mut entry)?),
+            Some(phase) => facts.extend(self.measured(bench, def, (phase, number), &mut entry)?),
             None if def.kind == Kind::Find => facts.extend(self.searched(def, &facts, &mut entry)?),
             None => self.stamp()?,
         }
@@ -296,8 +314,7 @@ impl<'a> Suite<'a> {
         Ok(entry)
     }
 
-    /// Before the phase that was interrupted: what it made goes, what it removed comes back. Before the random reads: their pieces of what there is
-    /// are counted.
+    /// Before the phase that was interrupted: what it made goes, what it removed comes back.
     fn recover(&mut self, def: &PhaseDef) -> Result<(), Error> {
         let was_interrupted = std::mem::take(&mut self.is_resumed);
         let Some(set) = def.set() else { return Ok(()) };
@@ -310,14 +327,6 @@ impl<'a> Suite<'a> {
                 }
             }
             _ => {}
-        }
-        if def.name == "ior-rnd4K-easy-read"
-            && let Some((progress, counts)) = self.progress.get(set).zip(self.state.counts.get(set))
-        {
-            let pieces = self.settings.easy.transfer_bytes / RANDOM_BYTES;
-            for (rank, blocks) in (0..).zip(counts) {
-                progress.blocks.reach(rank, blocks * pieces);
-            }
         }
         Ok(())
     }
@@ -334,10 +343,13 @@ impl<'a> Suite<'a> {
         &self,
         bench: &mut dyn Bench,
         def: &PhaseDef,
-        phase: &Phase,
+        (phase, number): (&Phase, Option<usize>),
         entry: &mut SuitePhase,
     ) -> Result<Vec<(&'static str, String)>, Error> {
-        let at = bench.run_phase(phase)?;
+        let at = match number {
+            Some(number) => bench.run_by_ranks(number)?,
+            None => bench.run_phase(phase)?,
+        };
         let record = Record::of(bench);
         let text = files::phase_text(record, at);
         let block_bytes = phase.plan.of::<FsPlan>().map_or(0, |plan| plan.geometry.block_size_bytes);

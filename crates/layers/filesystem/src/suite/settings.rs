@@ -67,6 +67,8 @@ pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) mode: Mode,
     pub(super) ranks: u32,
+    /// Processes of a launch that have them, each as many; 1: all are threads of this process.
+    pub(super) processes: u32,
     pub(super) timestamp: String,
     /// Directory of the data.
     pub(super) data: String,
@@ -95,11 +97,11 @@ fn absolute(path: &str) -> String {
 }
 
 impl Settings {
-    /// The settings that a configuration and options make.
+    /// The settings that a configuration and options make, for so many processes of a launch.
     ///
     /// # Errors
     /// Bad usage: a key that cannot be honoured, or values that do not go together, with what is accepted.
-    pub(super) fn of(spec: &SuiteSpec, mut config: Config) -> Result<Self, Error> {
+    pub(super) fn of(spec: &SuiteSpec, mut config: Config, processes: u32) -> Result<Self, Error> {
         if let Some(seconds) = spec.stonewall_s {
             config.put("debug", "stonewall-time", seconds.to_string());
         }
@@ -131,11 +133,13 @@ impl Settings {
         };
         let (data, results) =
             (below("datadir", "timestamp-datadir"), below("resultdir", "timestamp-resultdir"));
-        let processors = host::topology::current_affinity().map_or(1, |cores| cores.len().max(1) as u32);
+        let processors = || host::topology::current_affinity().map_or(1, |cores| cores.len().max(1) as u32);
+        let of_process = || if processes > 1 { 1 } else { processors() };
         let global = |key: &str| config.get("global", key);
         Ok(Self {
             mode,
-            ranks: spec.ranks.unwrap_or(processors),
+            ranks: spec.ranks.unwrap_or_else(of_process).saturating_mul(processes),
+            processes,
             data,
             results: path_of(&results).into_owned(),
             stonewall_s: config.number("debug", "stonewall-time").unwrap_or(RULE_SECONDS),
@@ -187,6 +191,11 @@ impl Settings {
             let value = threads.unwrap_or_default().to_string();
             let why = format!("use 1 to {}, the number of ranks", self.ranks);
             return Err(refused(section, "nproc", &value, &why));
+        }
+        if let Some(count) = threads.filter(|count| *count > self.processes && count % self.processes != 0) {
+            let why =
+                format!("use fewer than {0}, or a multiple of {0}: so many processes search", self.processes);
+            return Err(refused(section, "nproc", &count.to_string(), &why));
         }
         let external = match self.config.get(section, "external-script") {
             None => None,

@@ -39,6 +39,7 @@ pub(crate) fn all() -> Vec<Command> {
         help: &[("", ENGINE_HELP)],
         define,
         measures: false,
+        by_ranks: false,
         run,
         document,
     };
@@ -49,6 +50,7 @@ pub(crate) fn all() -> Vec<Command> {
         help: &[("", SCAN_HELP)],
         define,
         measures: false,
+        by_ranks: false,
         run,
         document: |_| {},
     };

@@ -15,6 +15,7 @@ pub(crate) fn all() -> Vec<Command> {
         help,
         define,
         measures: false,
+        by_ranks: false,
         run,
         document: |_| {},
     };

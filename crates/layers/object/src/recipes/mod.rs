@@ -64,7 +64,16 @@ const HELP: Help = Help {
 /// The command.
 pub(crate) fn command() -> Command {
     let help = &[("", HELP)];
-    Command { name: "recipes", kind: CommandKind::OfLayer, help, define, measures: true, run, document }
+    Command {
+        name: "recipes",
+        kind: CommandKind::OfLayer,
+        help,
+        define,
+        measures: true,
+        by_ranks: false,
+        run,
+        document,
+    }
 }
 
 fn define() -> clap::Command {

@@ -121,6 +121,11 @@ pub(crate) fn ranks() -> u32 {
     launched().ok().flatten().map_or(1, |launched| launched.size)
 }
 
+/// Whether all processes that were started together are on this machine.
+pub(crate) fn are_here() -> bool {
+    launched().ok().flatten().is_none_or(|launched| launched.is_one_machine)
+}
+
 impl Launched {
     fn of(variables: Variables<'_>) -> Result<Option<Self>, Error> {
         let Some(launcher) = named(variables)? else { return Ok(None) };
