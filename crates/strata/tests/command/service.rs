@@ -82,6 +82,25 @@ fn a_run_takes_no_more_than_the_service_gives() {
     scratch.measured(&format!("{load} -t 2 --time 100ms"));
 }
 
+/// The kernel refuses the buffers; whoever comes next finds the service as it was.
+#[test]
+fn a_run_takes_no_more_memory_than_the_service_gives() {
+    let scratch = Scratch::new();
+    refused(
+        &scratch.run("service --listen 127.0.0.1:0 --memory-max 1MiB"),
+        &["--memory-max", "256MiB or more"],
+    );
+    let service = Service::start(&scratch, &["--memory-max", "512MiB"]);
+    assert!(service.first_line.contains("at most 512 MiB of memory, "), "{}", service.first_line);
+    let load = format!("media null: --op randread --count 10 --hosts {}", service.address);
+    let large = scratch.run(&format!("{load} -q 64 -b 16MiB"));
+    assert_eq!(large.code, Some(1), "{}", large.stderr);
+    for word in ["cannot map the buffers", "memory_bytes_max", "smaller block size or queue depth"] {
+        assert!(large.stderr.contains(word), "{word}: {}", large.stderr);
+    }
+    scratch.measured(&format!("{load} -q 4 -b 1MiB"));
+}
+
 /// Events of an audit log, by name.
 fn events(scratch: &Scratch) -> Vec<(String, Value)> {
     let text = fs::read_to_string(scratch.join("audit")).unwrap();
