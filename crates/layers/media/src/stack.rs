@@ -248,7 +248,7 @@ fn check_device(device: &str) -> Result<(), Error> {
     if probe::probe(device, false).is_ok_and(|facts| facts.kind == TargetKind::BlockDevice) {
         return Ok(());
     }
-    Err(Error::usage("stack", "there is no such block device")
+    Err(Error::usage("stack", "the block device does not exist")
         .with("device", device)
         .remedy("give an existing block device with --device, or leave it out"))
 }

@@ -67,7 +67,7 @@ fn what_the_user_names_is_refused_before_anything_is_made() {
         ("--stack-object vos:x", "engine://..., s3://..., rados://... or daos://..."),
         ("--stack-object s3://b --stack-object-options x", "NAME=VALUE"),
         ("--stack-object s3://b --stack-object-options nothing=1", "nothing"),
-        ("--device ./none", "there is no such block device"),
+        ("--device ./none", "the block device does not exist"),
         ("--passes 1", "2 to 50"),
     ] {
         let ended = scratch.run(&format!("stack --quick --size 64m {words}"));
