@@ -54,6 +54,27 @@ fn what_lies_outside_of_the_roots_is_refused_and_not_touched() {
 }
 
 #[test]
+fn relative_directories_of_stores_are_those_of_the_leader() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("open")).unwrap();
+    assert_eq!(scratch.run("pool create vos:open/files --scm 256m").code, Some(0));
+    let service = Service::start_with(&scratch, &["--root", "open"]);
+    let here = scratch.path().display().to_string();
+    for (words, target) in [
+        ("object vos:open/pool --op put -s 4k --count 8", format!("vos:{here}/open/pool")),
+        ("fs dfs+vos:./open/files --op create,stat --files 4", format!("dfs+vos:{here}/open/files")),
+    ] {
+        let record = scratch.measured(&format!("{words} --hosts {}", service.address));
+        let plan = record["phases"][0]["plan"].to_string();
+        assert!(plan.contains(&format!("\"{target}\"")), "{target}: {plan}");
+    }
+    let words = format!("object vos:closed --op put --count 8 --hosts {}", service.address);
+    refused(&scratch.run(&words), &[&format!("path={here}/closed"), "lies below"]);
+    assert!(!scratch.join("open/pool").exists(), "what was made is removed");
+    assert!(!scratch.join("closed").exists());
+}
+
+#[test]
 fn a_service_without_roots_touches_no_path_and_reaches_no_network() {
     let scratch = Scratch::new();
     let service = Service::start_with(&scratch, &[]);
