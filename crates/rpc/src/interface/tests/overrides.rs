@@ -41,7 +41,7 @@ fn what_was_asked_for_is_taken() {
     let domain = options(None, Some("mlx5_2"));
     assert_eq!(chosen("ofi+verbs", &domain), found("ib2", "mlx5_2", "requested by --domain=mlx5_2"));
     let both = variables("ib1", "mlx5_1-rdm");
-    assert_eq!(chosen("ofi+verbs", &both), found("ib1", "mlx5_1-rdm", "asked for by OFI_INTERFACE"));
+    assert_eq!(chosen("ofi+verbs", &both), found("ib1", "mlx5_1-rdm", "requested by OFI_INTERFACE"));
     assert_eq!(chosen("tcp", &options(Some("lo"), None)).0, "lo");
     let bound = decide(&scan, "tcp", &interface).unwrap().choice.unwrap();
     assert!(bound.needs_binding);
