@@ -168,7 +168,7 @@ fn what_is_wrong_with_an_image_is_told_in_one_line() {
         (format!("{} --op read --engine psync", bed.target()), 2, "leave out --engine"),
         (format!("{} --op read --size 32m", bed.target()), 2, "use 16MiB or less"),
         (format!("{} null: --op read", bed.target()), 2, "cannot be combined"),
-        (format!("rbd:{}@none:conf={conf} --op read", bed.image), 2, "no such snapshot"),
+        (format!("rbd:{}@none:conf={conf} --op read", bed.image), 2, "the snapshot does not"),
         ("f --op read --size 1m --engine rbd".to_owned(), 2, "give rbd:POOL/IMAGE"),
     ];
     for (words, code, said) in cases {
