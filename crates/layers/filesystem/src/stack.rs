@@ -20,6 +20,9 @@ const LIBRARY: &str = "dfs";
 const MOUNT: &str = "mount";
 /// Name of the second in a sentence.
 const LIBRARY_CALLED: &str = "files over objects by their library";
+/// Why several hosts cannot have the library's store, or the mount.
+const OF_ONE_PROCESS: &str = "one process alone can have the store of a directory open";
+const OF_ONE_MOUNT: &str = "the run mounts them for one process";
 /// Name under which the mount is served.
 const MOUNT_SERVED: &str = "mount";
 /// Length of the file of each data load.
@@ -133,6 +136,11 @@ fn row(
         stands_on: below.map(|below| StackCarrier::new(below, load.name)).into_iter().collect(),
         faster_by: (layer == MOUNT).then_some("what the kernel keeps"),
         window_share: 0.8,
+        one_host: match layer {
+            LOCAL => None,
+            LIBRARY => Some(OF_ONE_PROCESS),
+            _ => Some(OF_ONE_MOUNT),
+        },
         ..StackRowSpec::new(layer, load.name, target.and_then(planned))
     }
 }
@@ -164,6 +172,7 @@ fn own_load(load: &StackLoad, target: Result<String, Error>) -> StackRowSpec {
         kind: StackKind::Software,
         stands_on: vec![StackCarrier::new("object", &load.name)],
         window_share: 0.0,
+        one_host: Some(OF_ONE_PROCESS),
         ..StackRowSpec::new(LIBRARY, &*load.name, target.and_then(planned)).at(load)
     }
 }
