@@ -178,11 +178,16 @@ impl StackRecord {
     /// Whether a phase, by its index, is a pass of a row or of a trial.
     #[must_use]
     pub fn has(&self, at: usize) -> bool {
-        let of_row = |row: &StackRow| {
+        self.row_of(at).is_some()
+            || self.trial.iter().any(|trial| trial.pairs.iter().flatten().any(|of| *of == at))
+    }
+
+    /// The row that a phase is a pass of, on one host or on all.
+    #[must_use]
+    pub fn row_of(&self, at: usize) -> Option<&StackRow> {
+        self.rows.iter().find(|row| {
             let on_hosts = row.hosts.iter().flat_map(|hosts| &hosts.passes);
             row.phase == Some(at) || row.passes.iter().chain(on_hosts).any(|pass| pass.phase == at)
-        };
-        self.rows.iter().any(of_row)
-            || self.trial.iter().any(|trial| trial.pairs.iter().flatten().any(|of| *of == at))
+        })
     }
 }

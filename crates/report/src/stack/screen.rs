@@ -349,7 +349,7 @@ fn warnings<'a>(record: &'a Record, stack: &StackRecord) -> (Vec<(String, Vec<&'
     let mut by_design: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut all: Vec<(String, Vec<&Doubt>)> = Vec::new();
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| stack.has(*at)) {
-        let row = stack.rows.iter().find(|row| row.passes.iter().any(|pass| pass.phase == at));
+        let row = stack.row_of(at);
         let is_meant = |doubt: &&Doubt| row.is_some_and(|row| row.by_design.contains(&doubt.kind));
         let (meant, shown): (Vec<&Doubt>, Vec<&Doubt>) = phase.doubts.iter().partition(is_meant);
         for (doubt, row) in meant.iter().filter_map(|doubt| Some((doubt, row?))) {

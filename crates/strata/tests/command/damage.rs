@@ -88,11 +88,7 @@ fn a_block_of_another_target() {
 fn a_zeroed_block() {
     let scratch = written();
     write_block(&scratch.join("b"), 63, &[0; BLOCK_BYTES]);
-    assert_found(
-        &scratch,
-        "unwritten: b, block at offset 258048, from its byte 0: unwritten: all zero",
-        1,
-    );
+    assert_found(&scratch, "unwritten: b, block at offset 258048, from its byte 0: unwritten: all zero", 1);
 }
 
 #[test]
@@ -136,10 +132,7 @@ fn a_lost_write_half_a_write_and_a_block_of_another_run() {
         found[0],
         "torn: file, block at offset 249856, from its byte 1024: torn: sequence 1 before, sequence 2 from there on"
     );
-    assert!(
-        found[1].starts_with("foreign_run: file, block at offset 253952, from its byte 0"),
-        "{found:?}"
-    );
+    assert!(found[1].starts_with("foreign_run: file, block at offset 253952, from its byte 0"), "{found:?}");
     assert_eq!(
         found[2],
         "stale: file, block at offset 258048, from its byte 0: stale: sequence 1, expected 2"

@@ -136,7 +136,10 @@ fn a_slow_link_is_the_network() {
     assert_parts_add_up(&class, 10);
     let (_, network_ns) = part(&class, "network");
     assert!(network_ns >= 10.0 * 40e6 && network_ns > 0.95 * latency_ns(&class), "{class}");
-    assert!(text.contains("% of the time in the network (the shortest round trip seen by TCP takes "), "{text}");
+    assert!(
+        text.contains("% of the time in the network (the shortest round trip seen by TCP takes "),
+        "{text}"
+    );
 }
 
 /// strace, which delays system calls of a process until it is dropped.

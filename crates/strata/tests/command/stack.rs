@@ -114,7 +114,11 @@ fn too_little_space_is_told_before_anything_is_made_and_after_wrong_devices() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("not enough space") && ended.stderr.contains("--dir"), "{}", ended.stderr);
     let ended = scratch.run(&format!("{words} --device missing"));
-    assert!(ended.code == Some(2) && ended.stderr.contains("the block device does not exist"), "{}", ended.stderr);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("the block device does not exist"),
+        "{}",
+        ended.stderr
+    );
     assert!(names_in(small.path()).is_empty());
 }
 

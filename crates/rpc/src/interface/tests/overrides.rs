@@ -72,7 +72,10 @@ fn what_cannot_be_is_refused_with_what_can() {
         refused("ofi+cxi", &options(Some("eth0"), None))
             .contains("no interface is up and has a Slingshot device")
     );
-    assert!(refused("ofi+verbs", &options(None, Some("mlx5_8"))).contains("--domain mlx5_8: no usable interface has this domain"));
+    assert!(
+        refused("ofi+verbs", &options(None, Some("mlx5_8")))
+            .contains("--domain mlx5_8: no usable interface has this domain")
+    );
     let crossed = refused("ofi+verbs", &options(Some("ib0"), Some("mlx5_1")));
     assert!(
         crossed.contains("not a domain of ib0") && crossed.ends_with("its domain is mlx5_0"),
