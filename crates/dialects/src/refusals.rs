@@ -15,7 +15,6 @@ const FIO_PHRASES: Phrases = &[
     ("--engine io_uring or libaio", "ioengine=io_uring or libaio"),
     ("--engine io_uring or psync", "ioengine=io_uring or psync"),
     ("--engine psync", "ioengine=psync"),
-    ("--on-error continue", "continue_on_error=all"),
     ("--refill full", "refill_buffers=1"),
     ("leave out --share whole", "leave out filename, so that each clone has its own file"),
     ("or --share whole", "or one filename for all clones"),
@@ -195,36 +194,6 @@ mod tests {
         ];
         for (dialect, ours, theirs) in cases {
             assert_eq!(in_words_of(dialect, ours), theirs, "{dialect}");
-        }
-    }
-
-    /// Sources of the crates whose sentences the tables replace, with strings of several lines joined.
-    fn sources(directory: &std::path::Path, all: &mut String) {
-        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            if path.is_dir() && !path.ends_with("dialects") && !path.ends_with("tests") {
-                sources(&path, all);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let mut lines = text.split("\\\n");
-                all.push_str(lines.next().unwrap_or_default());
-                lines.for_each(|line| all.push_str(line.trim_start()));
-            }
-        }
-    }
-
-    #[test]
-    fn every_phrase_that_is_replaced_is_one_that_strata_prints() {
-        let mut all = String::new();
-        sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut all);
-        let dialects = crate::DIALECTS.iter().map(|dialect| dialect.name);
-        let tools = dialects.filter_map(|name| Some((name, tools::of(name)?.0)));
-        for (dialect, phrases) in tools.chain([("fio", FIO_PHRASES)]) {
-            for (ours, _) in phrases {
-                // The name of the operation is put in where the sentence is printed.
-                let fixed = ours.trim_end_matches("discard").trim_end_matches("rand");
-                assert!(all.contains(fixed), "{dialect}: nothing prints \"{ours}\"");
-            }
         }
     }
 }

@@ -245,7 +245,7 @@ impl Table {
     fn unknown(&self, word: &str) -> Error {
         let name = word.trim_start_matches('-');
         let remedy = match units::nearest(name, self.flags.iter().map(|flag| flag.long)) {
-            Some(long) => format!("the nearest is --{long}"),
+            Some(long) => format!("the closest match is --{long}"),
             None => format!("see `strata as {} --help` for the list of options", self.tool),
         };
         self.error(format!("{} is not an option", quoted(word)), remedy)

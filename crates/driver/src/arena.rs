@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 #[cfg(not(miri))]
 use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, ErrorKind};
 
@@ -77,7 +78,12 @@ impl Arena {
             )
         }
         .map_err(|errno| {
-            let error = Error::system("buffers", "cannot map the buffers", errno).with("bytes", mapped_bytes);
+            let mut error =
+                Error::system("buffers", "cannot map the buffers", errno).with("bytes", mapped_bytes);
+            // A shell, or `strata service --memory-max`, has set it.
+            if let Some(limit) = getrlimit(Resource::Data).current {
+                error = error.with("memory_bytes_max", limit);
+            }
             match pages {
                 PageSize::Base | PageSize::Transparent => {
                     error.remedy("use a smaller block size or queue depth")

@@ -78,7 +78,7 @@ mod tests {
         }
         for provider in ["verbs", "ofi+tcp"] {
             let error = Location::parse(&format!("engine+{provider}://h:1/p/c")).expect_err("no sockets");
-            assert!(error.to_string().contains(&format!("over tcp, not over {provider}")), "{error}");
+            assert!(error.to_string().contains(&format!("require tcp, not {provider}")), "{error}");
             assert_eq!((error.exit_code(), error.to_string().lines().count()), (2, 1));
         }
     }

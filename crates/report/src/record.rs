@@ -14,7 +14,10 @@ use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
 
 pub use preset::{PresetFigure, PresetFinding, PresetRecord, PresetUnit};
-pub use stack::{StackPass, StackRecord, StackRow, StackTrial, StackVerdict, StackVerdictKind};
+pub use stack::{
+    StackPass, StackRecord, StackRow, StackRowHosts, StackSlowHost, StackTrial, StackVerdict,
+    StackVerdictKind,
+};
 
 pub use layer::observations::{
     AcknowledgedFile, DeviceActivity, FileActivity, IoLimitActivity, LinkActivity, MachineTraffic,

@@ -1,13 +1,16 @@
 //! The table of `strata stack`: every row against the one that carries it, and the verdict.
 
+mod hosts;
 mod remedy;
 mod rows;
+mod scaling;
 mod screen;
 mod step;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
+pub use hosts::{OnHosts, on_hosts, scaling, slow_hosts};
 pub use remedy::{Remedy, RemedyCase};
 pub use rows::{Disturbance, Row, bytes_in_calls, rows};
 pub use screen::Detail;

@@ -22,7 +22,7 @@ pub(crate) fn command() -> Command {
         .arg(Arg::new("runs").value_name("RECORD|MANIFEST").num_args(0..).help(
             "Records (--json) or manifests of runs; none: the manifests of all killed runs of this user on this machine",
         ))
-        .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove what is listed"))
+        .arg(Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Remove the listed data"))
         .arg(file("token-file", "engine: file with the secret; required by engines that are not on loopback"))
         .arg(file("s3-key-file", "s3: file with the access key and the secret key"))
 }

@@ -10,7 +10,7 @@ use workload::spec::{Layer, Spec};
 
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
-use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
+use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec, stack_hosts};
 
 /// The whole command.
 pub(crate) fn command() -> Command {
@@ -27,6 +27,7 @@ pub(crate) fn command() -> Command {
                 ),
                 STACK,
             )
+            .args(arguments(stack_hosts()))
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
@@ -213,6 +214,7 @@ pub(crate) fn output_spec(matches: &ArgMatches) -> Result<OutputSpec, Error> {
 pub(crate) fn stack_spec(matches: &ArgMatches) -> Result<StackSpec, Error> {
     let mut spec = StackSpec::default();
     fill(STACK, matches, &mut spec)?;
+    fill(stack_hosts(), matches, &mut spec.hosts)?;
     Ok(spec)
 }
 
@@ -281,6 +283,8 @@ pub(crate) fn markdown() -> String {
     table_as_markdown("Options of `strata service`", crate::service::SERVICE, &mut text);
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
+    let hosts: Vec<String> = stack_hosts().map(|option| format!("`--{}`", option.name)).collect();
+    text += &format!("\nAs for hosts: {}.\n", hosts.join(", "));
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);
     table_as_markdown("Options of `strata compare`", COMPARE, &mut text);
     text

@@ -15,6 +15,7 @@ mod manifest;
 mod open_loop;
 mod options;
 mod output;
+mod phase_record;
 mod planning;
 mod rotation;
 mod saturate;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use live::{CsvTarget, LiveMode};
 use units::{ByteSize, ParseError};
 use workload::options::value::some_text;
-use workload::options::{Group, OptionDef, path, switch};
+use workload::options::{Group, HOSTS, OptionDef, path, switch};
+use workload::spec::Spec;
 
 /// Options of the output of a run: files, forms and places.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct StackSpec {
     pub(crate) full: bool,
     pub(crate) warnings: bool,
     pub(crate) try_remedy: bool,
+    /// Options of hosts ([`stack_hosts`]) as those of a load.
+    pub(crate) hosts: Spec,
 }
 
 impl StackSpec {
@@ -129,6 +132,14 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, ParseError> {
     text.split(',').map(pair).collect()
 }
 
+/// Options of hosts that `strata stack` takes, as loads have them. Its token is that of engines, too.
+const STACK_HOSTS: [&str; 5] = ["hosts", "hosts-used", "host-targets", "fingerprint", "tls"];
+
+/// Their entries in the table of hosts.
+pub(crate) fn stack_hosts() -> impl Iterator<Item = &'static OptionDef> {
+    HOSTS.iter().filter(|option| STACK_HOSTS.contains(&option.name))
+}
+
 /// Options of `strata stack`.
 pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
     OptionDef {
@@ -174,7 +185,7 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         short: None,
         value: "FILE",
         default: "none",
-        help: "File with the secret that an --engine beyond loopback requires",
+        help: "File with the secret; required by hosts and an --engine that are not on loopback",
         group: Group::Run,
         apply: |spec, text| {
             spec.token_file = Some(path("token-file", text)?);

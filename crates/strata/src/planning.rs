@@ -233,7 +233,7 @@ pub(crate) fn plans_of<'a>(name: &str, phases: &'a [Planned]) -> Vec<&'a PhasePl
 }
 
 /// Refuses options of the way to hosts where none are named: those that a launcher has started have a way of their own.
-fn check_way(spec: &Spec) -> Result<(), Error> {
+pub(crate) fn check_way(spec: &Spec) -> Result<(), Error> {
     let of_hosts = |name: &str| !options::has_own(spec.layer, name);
     refuse_without_hosts(
         spec,
@@ -246,7 +246,7 @@ fn check_way(spec: &Spec) -> Result<(), Error> {
 }
 
 /// Refuses options of hosts where there are none.
-fn check_hosts(spec: &Spec) -> Result<(), Error> {
+pub(crate) fn check_hosts(spec: &Spec) -> Result<(), Error> {
     refuse_without_hosts(
         spec,
         &[

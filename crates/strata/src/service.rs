@@ -16,6 +16,9 @@ use host::Environment;
 use layer::command::{arguments, fill};
 use layer::masters::CONTROL_PORT;
 use layer::{ConfinedPaths, Confinement, NetworkPolicy, SCHEMA_VERSION, ServicePolicy, secret};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use units::human::human_bytes;
+use units::{ByteSize, ParseError};
 use workload::engine::Feature;
 use workload::options::value::{above_zero, count, feature, words};
 use workload::options::{Group, OptionDef, path, switch};
@@ -45,6 +48,7 @@ pub(crate) struct ServiceSpec {
     network: NetworkPolicy,
     threads_max: Option<u32>,
     time_ns_max: Option<u64>,
+    memory_bytes_max: Option<u64>,
     confine: Feature,
     until_stdin_closes: bool,
 }
@@ -213,6 +217,19 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
     OptionDef {
         group: Group::Run,
         ..OptionDef::new(
+            "memory-max",
+            "SIZE",
+            "no limit",
+            "Maximum private memory of this process; a run whose buffers need more fails, and the service continues",
+            |spec: &mut ServiceSpec, text| {
+                spec.memory_bytes_max = Some(memory_max(text)?);
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
             "until-stdin-closes",
             "",
             "off",
@@ -237,6 +254,27 @@ pub(crate) fn command() -> clap::Command {
                 .hide(true)
                 .help("For the process that starts it: read the secret from standard input"),
         )
+}
+
+/// Least memory that a service runs in, in bytes: its threads and the results of a run.
+const MEMORY_BYTES_MIN: u64 = 256 << 20;
+
+fn memory_max(text: &str) -> Result<u64, ParseError> {
+    let bytes = text.parse::<ByteSize>()?.0;
+    if bytes < MEMORY_BYTES_MIN {
+        return Err(ParseError::new("a limit of memory", text, "256MiB or more"));
+    }
+    Ok(bytes)
+}
+
+/// Has the kernel refuse private writable memory beyond this many bytes (`RLIMIT_DATA`): buffers, heap and stacks. Files that are mapped do not count.
+fn limit_memory(bytes_max: u64) -> Result<(), Error> {
+    let limit = Rlimit { current: Some(bytes_max), maximum: Some(bytes_max) };
+    setrlimit(Resource::Data, limit).map_err(|error| {
+        Error::system("service", "cannot limit the memory of this process", error)
+            .with("bytes", bytes_max)
+            .remedy("use a --memory-max below the limit of the shell (ulimit -H -d), or leave it out")
+    })
 }
 
 impl ServiceSpec {
@@ -328,13 +366,19 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     };
     let certificate = if is_local { None } else { spec.certificate(secret.is_some())? };
     let audit = spec.audit.as_deref().map(|path| Audit::file(path, Audit::BYTES_MAX_DEFAULT)).transpose()?;
+    if let Some(bytes_max) = spec.memory_bytes_max {
+        limit_memory(bytes_max)?;
+    }
     // What is confined are threads that begin afterwards.
     let confinement = policy.as_ref().map(|policy| spec.confinement(policy)).transpose()?.flatten();
     if policy.is_some() && confinement.is_none() && spec.confine == Feature::Auto {
         tell(format_args!("service: {CANNOT_CONFINE}: paths are checked by name only"));
     }
     let ending = lifetime::begin(spec.until_stdin_closes)?;
-    let first_line = terms(policy.as_ref(), confinement.as_ref(), certificate.as_ref());
+    let mut first_line = terms(policy.as_ref(), confinement.as_ref(), certificate.as_ref());
+    if let Some(bytes_max) = spec.memory_bytes_max {
+        first_line += &format!("at most {} of memory, ", human_bytes(bytes_max as f64));
+    }
     let agent = ServiceAgent::new(policy, confinement, ending.sender.clone());
     let log = move |line: &str| {
         // The leader tells what becomes of its own processes.

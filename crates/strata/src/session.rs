@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use dialects::{Pace, Render};
 use driver::{Error, ErrorKind};
@@ -14,19 +14,17 @@ use host::Environment;
 use layer::{Journal as _, Parts, Phase, Runs, StageContext};
 use live::{CsvTarget, Tempo, View};
 use report::doubts::{self, Evidence};
-use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
-use runner::Outcome;
-use statistics::{Event, Snapshot, SteadyReason, WarmUp, summarise};
+use report::record::{PhaseRecord, Record, SCHEMA_VERSION, Status};
+use statistics::{Event, Snapshot};
 use units::path_of;
 use workload::plan::PhasePlan;
 use workload::random::SplitMix64;
-use workload::spec::Warmup;
 
 use crate::failures::failure_of;
 use crate::hosts::{Leader, StageRan};
-use crate::open_loop;
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
+use crate::phase_record::{phase_record, utc};
 use crate::planning::{Layers, Planned};
 use crate::signals::{self, Attention};
 use crate::status::{Due, StageReports};
@@ -179,6 +177,19 @@ impl Session {
         Ok(())
     }
 
+    /// Has hosts carry out the phases that they have planned, and this process all others.
+    ///
+    /// # Errors
+    /// As for [`Session::lead`].
+    pub(crate) fn lead_beside(&mut self, leader: Leader) -> Result<(), Error> {
+        self.lead(leader.of_placed_phases())
+    }
+
+    /// Number of the run.
+    pub(crate) fn run(&self) -> u64 {
+        self.run
+    }
+
     /// Whether other processes carry the run out.
     pub(crate) fn leads_hosts(&self) -> bool {
         self.leader.is_some()
@@ -241,7 +252,7 @@ impl Session {
     /// # Errors
     /// Where this build has not its layer.
     pub(crate) fn fills(&mut self, planned: &Planned) -> Result<Vec<Planned>, Error> {
-        if self.leader.is_some() {
+        if self.leader.as_ref().is_some_and(|leader| leader.takes(planned)) {
             return Ok(Vec::new());
         }
         let earlier: Vec<&PhasePlan> = self.record.phases.iter().map(|phase| &phase.plan).collect();
@@ -311,7 +322,7 @@ impl Session {
     fn measure(&mut self, stage: &[Planned]) -> Result<StageRan, Error> {
         let Self { record, output, due, view, phase_count, ends_at, layers, interrupt, leader, .. } = self;
         let (number, stage_number) = ((record.phases.len() + 1, *phase_count), next_stage(record));
-        if let Some(leader) = leader {
+        if let Some(leader) = leader.as_mut().filter(|leader| stage.iter().all(|it| leader.takes(it))) {
             let mut show = |event: &Event<'_>| match event {
                 Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
                 event => view.event(event),
@@ -459,42 +470,4 @@ fn viewer(
             ends_at.map(|end| end.saturating_duration_since(Instant::now()).as_nanos() as u64);
         view.event(&Event::Running(&snapshot));
     }
-}
-
-/// The record of a phase that ran.
-pub(crate) fn phase_record(
-    planned: &Planned,
-    stage: usize,
-    begun: SystemTime,
-    outcome: Outcome,
-    observations: Observations,
-) -> PhaseRecord {
-    let load = planned.plan.load();
-    let warm_up = if load.warmup == Warmup::Auto { WarmUp::Auto } else { WarmUp::None };
-    let mut summary = summarise(&outcome.samples, warm_up);
-    let arrivals = open_loop::outcome(&planned.plan, &outcome, &summary);
-    if arrivals.is_some_and(|arrivals| arrivals.backlog_grows) {
-        summary.steady.deny(SteadyReason::BacklogGrows);
-    }
-    PhaseRecord {
-        plan: planned.plan.clone(),
-        stage,
-        request: planned.request,
-        is_read_back: planned.is_read_back,
-        started_at: utc(begun + Duration::from_nanos(load.start_delay_ns)),
-        notes: outcome.notes,
-        samples: outcome.samples,
-        summary,
-        arrivals,
-        steady_ending: outcome.steady_ending,
-        host_starts: Vec::new(),
-        observations,
-        doubts: Vec::new(),
-        failure: outcome.failure,
-    }
-}
-
-/// RFC 3339, UTC, to the millisecond.
-fn utc(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
 }

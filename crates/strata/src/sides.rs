@@ -48,7 +48,7 @@ impl Sides {
         }
         let names: Vec<&str> = stage.iter().map(|planned| planned.plan.name().as_str()).collect();
         output::tell(format_args!(
-            "strata: {}: {error}; the run goes on without it",
+            "strata: {}: {error}; the run continues without it",
             units::clean(&names.join(", "))
         ));
         self.lost.extend(sides);

@@ -1,10 +1,12 @@
 //! `strata stack`: the same loads on every layer, in passes over all of them. Rows come from the layers.
 
+mod hosts;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use driver::Error;
-use layer::{Phase, Planning, Runs, Seed, StackLoads, StackRequest, StackRowSpec, StackServed};
+use layer::{Phase, Planning, Runs, Seed, StackHosts, StackLoads, StackRequest, StackRowSpec, StackServed};
 use report::record::{StackPass, StackRecord, StackRow, StackTrial};
 use report::stack::verdict;
 use units::{ByteSize, Span, label_of};
@@ -36,15 +38,26 @@ struct PlannedRow {
     row: StackRow,
     spec: Option<Spec>,
     planned: Option<Planned>,
+    /// Whether the user named its target.
+    is_named: bool,
+    /// Whether hosts carry it out, which plan it by themselves.
+    is_of_hosts: bool,
+    /// Its phase on all of them at once.
+    on_all: Option<Planned>,
+    /// Phases that store what it needs, before its first pass on hosts.
+    fills: Vec<Planned>,
 }
 
 /// Runs the stack.
 pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Result<u8, Error> {
     let seed = spec.seed.unwrap_or_else(session::draw_seed);
-    let scratch = scratch_file(spec)?;
+    let hosts = hosts::asked(spec)?;
+    let is_elsewhere = hosts.is_some_and(|hosts| !hosts.are_local);
+    let scratch = scratch_file(spec, is_elsewhere)?;
     let mut layers = Layers::new(false);
     let nothing = StackLoads::default();
     let mut request = StackRequest {
+        hosts,
         scratch: &scratch,
         size_bytes: size(spec).0,
         device: spec.device.as_deref(),
@@ -64,8 +77,11 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let loads = all_loads(&request)?;
     request.loads = &loads;
     let named = row_specs(&request).into_iter().filter(|row| row.is_named);
-    plan_rows(named.collect(), &mut layers.runs, spec, seed)?;
-    check_space(spec, &scratch, &loads)?;
+    plan_rows(named.collect(), &mut layers.runs, spec, (seed, hosts))?;
+    if !is_elsewhere {
+        let of_hosts = hosts.map_or(0, StackHosts::store_bytes);
+        check_space(spec, &scratch, loads.room_bytes().saturating_add(of_hosts))?;
+    }
     let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
@@ -74,14 +90,16 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let mut served = Vec::new();
     let mut result = adopted;
     if result.is_ok() {
-        for layer in layer::all() {
+        // What is served over loopback, and what this process makes, is for hosts of this machine.
+        for layer in layer::all().into_iter().filter(|_| !is_elsewhere) {
             let here = StackRequest { served: Some(&served), ..request.clone() };
             let more = layer.stack_serve(&here, session.layers().runs.context());
             served.extend(more);
         }
         request.served = Some(&served);
         let specs = row_specs(&request);
-        result = plan_rows(specs, &mut session.layers().runs, spec, seed)
+        result = plan_rows(specs, &mut session.layers().runs, spec, (seed, hosts))
+            .and_then(|rows| hosts::plan(&mut session, rows, spec, seed))
             .and_then(|rows| measure(&mut session, rows, spec, seed));
     }
     session.ends_with(Box::new(move || end(served)));
@@ -115,7 +133,7 @@ fn row_specs(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     layer::all().into_iter().flat_map(|layer| layer.stack_rows(request)).collect()
 }
 
-/// Every row, planned; what cannot be planned says why.
+/// Every row, planned; what cannot be planned says why. Rows of hosts are planned by these ([`hosts::plan`]).
 ///
 /// # Errors
 /// What the user named is refused: that is for the user to decide, and no missing row.
@@ -123,7 +141,7 @@ fn plan_rows(
     specs: Vec<StackRowSpec>,
     runs: &mut Runs,
     stack: &StackSpec,
-    seed: u64,
+    (seed, hosts): (u64, Option<StackHosts>),
 ) -> Result<Vec<PlannedRow>, Error> {
     let mut rows: Vec<PlannedRow> = Vec::new();
     let mut refused: Vec<(&'static str, String)> = Vec::new();
@@ -131,17 +149,19 @@ fn plan_rows(
     let mut phases: Vec<Phase> = Vec::new();
     let stages: Vec<usize> = specs.iter().map(|row| row.stage).collect();
     let rows_of = |first: usize| 1 + stages[first + 1..].iter().take_while(|stage| **stage > 0).count();
-    for (number, given) in specs.into_iter().enumerate() {
+    for (number, mut given) in specs.into_iter().enumerate() {
         let known = refused.iter().find(|(layer, _)| *layer == given.layer).map(|(_, why)| why.clone());
-        let mut spec = given.spec;
-        if let (Ok(spec), true) = (&mut spec, given.window_share > 0.0) {
+        hosts::check(&mut given, hosts);
+        if let (Ok(spec), true) = (&mut given.spec, given.window_share > 0.0) {
             let window_ns = window_ns(stack) as f64 * given.window_share;
             spec.time = Some(Span((window_ns as u64).max(WINDOW_NS_MIN)));
         }
-        let planned = match (known.clone(), &mut spec) {
+        let is_of_hosts = hosts.is_some() && given.one_host.is_none();
+        let planned = match (known.clone(), &mut given.spec) {
             // What could not be reached for one load is not tried again.
             (Some(why), _) => Err(Error::new(driver::ErrorKind::Run, "stack", why)),
             (None, Err(error)) => Err(Error::new(error.kind(), "stack", error.to_string())),
+            (None, Ok(_)) if is_of_hosts => Ok(None),
             (None, Ok(spec)) => {
                 let all = match given.stage {
                     0 => phases_of(spec, runs, seed, rows_of(number)),
@@ -151,37 +171,51 @@ fn plan_rows(
                     phases = all;
                     let missing = || Error::usage("stack", "the preceding stage cannot be measured");
                     let phase = phases.get(given.stage).cloned().ok_or_else(missing)?;
-                    Ok(Planned { request: number, ..Planned::of(phase) })
+                    Ok(Some(Planned { request: number, ..Planned::of(phase) }))
                 })
             }
         };
-        if let Err(error) = &planned {
-            if given.is_named {
-                return planned.map(|_| Vec::new());
+        let missing = planned.as_ref().err().map(|error| known.unwrap_or_else(|| error.to_string()));
+        match planned {
+            Err(error) if given.is_named => return Err(error),
+            Err(error) => {
+                refused.push((given.layer, error.to_string()));
+                rows.push(PlannedRow::new(given, hosts, None, missing));
             }
-            refused.push((given.layer, error.to_string()));
+            Ok(planned) => rows.push(PlannedRow::new(given, hosts, planned, None)),
         }
-        rows.push(PlannedRow {
-            row: StackRow {
-                layer: given.layer.to_owned(),
-                load: given.load,
-                phase: None,
-                missing: planned.as_ref().err().map(|error| known.unwrap_or_else(|| error.to_string())),
-                called: Some(given.called),
-                kind: Some(given.kind),
-                stands_on: given.stands_on,
-                faster_by: given.faster_by.map(str::to_owned),
-                by_design: given.by_design.iter().map(|kind| (*kind).to_owned()).collect(),
-                load_of: given.load_of,
-                in_bytes: given.in_bytes,
-                uncompared: given.uncompared,
-                passes: Vec::new(),
-            },
-            spec: spec.ok(),
-            planned: planned.ok(),
-        });
     }
     Ok(rows)
+}
+
+impl PlannedRow {
+    /// A row as its layer gave it, with its phase where this process has planned it, or why it is missing.
+    fn new(
+        given: StackRowSpec,
+        hosts: Option<StackHosts>,
+        planned: Option<Planned>,
+        missing: Option<String>,
+    ) -> Self {
+        let is_named = given.is_named;
+        let is_of_hosts = hosts.is_some() && given.one_host.is_none() && missing.is_none();
+        let row = StackRow {
+            layer: given.layer.to_owned(),
+            load: given.load,
+            phase: None,
+            missing,
+            called: Some(given.called),
+            kind: Some(given.kind),
+            stands_on: given.stands_on,
+            faster_by: given.faster_by.map(str::to_owned),
+            by_design: given.by_design.iter().map(|kind| (*kind).to_owned()).collect(),
+            load_of: given.load_of,
+            in_bytes: given.in_bytes,
+            uncompared: given.uncompared,
+            passes: Vec::new(),
+            hosts: hosts.map(|hosts| hosts::of_row(hosts, given.one_host)),
+        };
+        Self { row, spec: given.spec.ok(), planned, is_named, is_of_hosts, on_all: None, fills: Vec::new() }
+    }
 }
 
 /// The phases of a spec, as many as it has rows, without those that store for it: they come right before it. Every row has the same seed.
@@ -206,8 +240,7 @@ fn measure(
     seed: u64,
 ) -> Result<(), Error> {
     let pass_count = passes(spec);
-    let planned = rows.iter().filter(|row| row.planned.is_some()).count();
-    session.phase_count = planned * pass_count as usize;
+    session.phase_count = hosts::turns(&rows, 0).len() * pass_count as usize;
     session.record.stack = Some(StackRecord {
         rows: rows.iter().map(|row| row.row.clone()).collect(),
         pass_count,
@@ -217,20 +250,23 @@ fn measure(
     let begun = Instant::now();
     let mut done = 0;
     for pass in 0..pass_count {
-        for (number, row) in rows.iter_mut().enumerate() {
-            let Some(planned) = row.planned.take() else { continue };
-            let outcome = session.fill(&planned).and_then(|()| session.run_phase(&planned));
+        for (number, on_all) in hosts::turns(&rows, pass) {
+            let row = &mut rows[number];
+            let planned = if on_all { &mut row.on_all } else { &mut row.planned };
+            let Some(planned) = planned.take() else { continue };
+            let outcome = hosts::fill(session, row)
+                .and_then(|()| session.fill(&planned))
+                .and_then(|()| session.run_phase(&planned));
             done += 1;
             session.ends_at = Some(Instant::now() + left(begun.elapsed(), done, session.phase_count));
-            if session.is_interrupted() && outcome.is_err() {
+            if (session.is_interrupted() || row.is_of_hosts) && outcome.is_err() {
                 return outcome.map(|_| ());
             }
             let Some(stack) = session.record.stack.as_mut() else { continue };
             match outcome {
                 Ok(at) => {
-                    stack.rows[number].phase.get_or_insert(at);
-                    stack.rows[number].passes.push(StackPass { pass, phase: at });
-                    row.planned = Some(planned);
+                    note(&mut stack.rows[number], on_all, StackPass { pass, phase: at });
+                    *if on_all { &mut row.on_all } else { &mut row.planned } = Some(planned);
                     if ends_run(session, at) {
                         return Ok(());
                     }
@@ -244,13 +280,30 @@ fn measure(
     if spec.try_remedy { attempt(session, &rows, seed) } else { Ok(()) }
 }
 
+/// Puts a pass into a row.
+fn note(row: &mut StackRow, on_all: bool, pass: StackPass) {
+    match row.hosts.as_mut().filter(|_| on_all) {
+        Some(hosts) => hosts.passes.push(pass),
+        None => {
+            row.phase.get_or_insert(pass.phase);
+            row.passes.push(pass);
+        }
+    }
+}
+
 /// Time that is left, by the mean of what was done.
 fn left(elapsed: Duration, done: usize, all: usize) -> Duration {
     elapsed.mul_f64(all.saturating_sub(done) as f64 / done.max(1) as f64)
 }
 
-/// Puts the verdict into the record.
+/// Puts the verdict into the record, and how rows scale from one host to several.
 fn conclude(session: &mut Session) {
+    let scaling = report::stack::scaling(&session.record);
+    if let Some(stack) = &mut session.record.stack {
+        for (at, hosts) in scaling {
+            stack.rows[at].hosts = Some(hosts);
+        }
+    }
     let found = verdict(&session.record).found;
     if let Some(stack) = &mut session.record.stack {
         stack.verdict = Some(found);
@@ -315,10 +368,10 @@ fn window_ns(spec: &StackSpec) -> u64 {
     if spec.quick { WINDOW_QUICK_NS } else { WINDOW_NS }
 }
 
-/// A name for the scratch file that nobody has yet.
-fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
+/// A name for the scratch file that nobody has yet, in a directory of this machine unless all hosts are elsewhere.
+fn scratch_file(spec: &StackSpec, is_elsewhere: bool) -> Result<PathBuf, Error> {
     let directory = spec.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    if !directory.is_dir() {
+    if !is_elsewhere && !directory.is_dir() {
         return Err(Error::usage("stack", "no such directory")
             .with("dir", directory.display())
             .remedy("give --dir a directory"));
@@ -326,14 +379,14 @@ fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
     Ok(directory.join(format!("strata-scratch-{}", std::process::id())))
 }
 
-/// Refuses a file system without room for the scratch file, the stores beside it, and the data of loads of their own.
-fn check_space(spec: &StackSpec, scratch: &Path, loads: &StackLoads) -> Result<(), Error> {
+/// Refuses a file system without room for the scratch file, the stores beside it, and so many bytes more.
+fn check_space(spec: &StackSpec, scratch: &Path, more_bytes: u64) -> Result<(), Error> {
     let directory = scratch.parent().unwrap_or(Path::new("."));
     let free_bytes = rustix::fs::statvfs(directory).map(|facts| facts.f_bavail * facts.f_frsize);
     let free_bytes =
         free_bytes.map_err(|error| Error::system("stack", "cannot examine the file system", error))?;
     let need_bytes = size(spec).0 * (1 + STORES) + FILES_STORE_BYTES + FREE_BYTES_MIN;
-    let need_bytes = need_bytes.saturating_add(loads.room_bytes());
+    let need_bytes = need_bytes.saturating_add(more_bytes);
     if free_bytes < need_bytes {
         return Err(Error::new(driver::ErrorKind::Run, "stack", "not enough space for the scratch file")
             .with("dir", directory.display())

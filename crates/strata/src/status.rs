@@ -11,8 +11,8 @@ use runner::{Outcome, Reports};
 use statistics::PhaseSamples;
 
 use crate::output::Output;
+use crate::phase_record::phase_record;
 use crate::planning::Planned;
-use crate::session::phase_record;
 
 /// When results so far are due.
 pub(crate) struct Due {

@@ -136,7 +136,7 @@ pub fn change<'a>(
     let transaction = turn.begin(parts)?.following(after);
     let mut change = Change { place, transaction, done: Vec::with_capacity(parts) };
     let done = work(&mut change);
-    debug_assert!(done.is_err() || change.done.len() == parts, "parts that were told of and not made");
+    debug_assert!(done.is_err() || change.done.len() == parts, "parts that were reported and not made");
     if done.is_ok() || change.take_back().is_ok() {
         turn.end();
     }

@@ -258,7 +258,7 @@ impl Settings {
             return table.refuse("-w/--wait requires a terminal", "leave it out");
         }
         if let Workload::Vos { before, .. } = &self.place {
-            if self.processes % self.ranks != 0 {
+            if !self.processes.is_multiple_of(self.ranks) {
                 let (processes, ranks) = (self.processes, self.ranks);
                 return table.refuse(
                     format!("--procs {processes} does not divide by the {ranks} processes that a launcher has started"),

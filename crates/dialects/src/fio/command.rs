@@ -295,7 +295,7 @@ fn unknown(key: &str) -> Fault {
     }
     let known = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
     let message = match nearest(key, known.chain(names())) {
-        Some(name) => format!("unknown option; the nearest is --{name}"),
+        Some(name) => format!("unknown option; the closest match is --{name}"),
         None => "unknown option; --help and --cmdhelp list all options".to_owned(),
     };
     Fault::of(&format!("--{}", shown(key)), message)

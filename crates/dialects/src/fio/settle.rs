@@ -139,7 +139,7 @@ fn apply_one(draft: &mut Draft, entry: &Entry, world: &dyn World) -> Result<(), 
 pub(crate) fn unknown(key: &str) -> String {
     let known = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
     match nearest(key, known) {
-        Some(name) => format!("unknown option; the nearest is {name}"),
+        Some(name) => format!("unknown option; the closest match is {name}"),
         None => "unknown option; --cmdhelp lists all options".to_owned(),
     }
 }

@@ -48,7 +48,7 @@ impl World for Machine {
     }
 
     fn image_bytes(&self, target: &str) -> Result<u64, String> {
-        if target.contains("/absent") { Err("rbd: there is no such image".to_owned()) } else { Ok(1 << 30) }
+        if target.contains("/absent") { Err("rbd: the image does not exist".to_owned()) } else { Ok(1 << 30) }
     }
 
     fn processors(&self) -> Vec<u32> {

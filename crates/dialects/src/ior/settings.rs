@@ -215,7 +215,7 @@ impl Settings {
                 format!("{} is not a directive", quoted(name)),
                 near.map_or_else(
                     || "see `strata as ior --help` for the list of directives".to_owned(),
-                    |near| format!("the nearest is {near}"),
+                    |near| format!("the closest match is {near}"),
                 ),
             );
         };

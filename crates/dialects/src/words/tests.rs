@@ -55,7 +55,7 @@ fn refusals_name_the_option_and_the_nearest() {
     assert_eq!(split(&["--gpuids", "1"]).unwrap_err(), "tool: --gpuids: no GPU | here; leave it out");
     assert_eq!(
         split(&["--treads", "1"]).unwrap_err(),
-        "tool: \"--treads\" is not an option; the nearest is --threads"
+        "tool: \"--treads\" is not an option; the closest match is --threads"
     );
     assert_eq!(
         split(&["--xyzzyxyzzy"]).unwrap_err(),

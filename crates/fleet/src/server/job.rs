@@ -256,6 +256,6 @@ mod tests {
         assert!(matches!(encode(outcome.clone(), 2000), JobEvent::Done(..)));
         let JobEvent::Ended(refusal) = encode(outcome, 1000) else { panic!("it is too large") };
         assert_eq!(refusal.kind, RefusalKind::Size);
-        assert!(refusal.line.contains("at most 1000 travel"), "{}", refusal.line);
+        assert!(refusal.line.contains("at most 1000 are transferred"), "{}", refusal.line);
     }
 }

@@ -92,7 +92,7 @@ fn a_second_leader_is_refused_by_the_name_of_the_first_and_may_only_interrupt() 
         let refused = run(&second, &[Task::UntilBegun(1)], OnRefusal::StopAll);
         let said = refused[0].failure().expect("it is refused").to_owned();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
-        assert!(said.contains("held by") && said.contains(&format!("@{}", host.trim())), "{said}");
+        assert!(said.contains("in use by") && said.contains(&format!("@{}", host.trim())), "{said}");
         assert!(said.contains("job \"a job\""), "{said}");
         assert_eq!(service.stand.diary.count("ended"), 0, "the first goes on");
         assert_eq!(second.interrupt()[0].as_ref().expect("it knows the token").as_deref(), Some("a job"));

@@ -175,7 +175,7 @@ fn a_second_coordinator_is_told_who_has_the_agent() {
         let HostEnd::Refused(refusal) = &outcomes[0].end else { panic!("{:?}", outcomes[0].end) };
         assert_eq!(refusal.kind, RefusalKind::Busy);
         assert!(
-            refusal.line.contains("held by ")
+            refusal.line.contains("in use by ")
                 && refusal.line.contains("(127.0.0.1:")
                 && refusal.line.contains("\"a job\""),
             "{}",

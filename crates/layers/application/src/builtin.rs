@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn names_that_there_are_none_of_are_refused() {
         let error = text_of("fdb-hamer").unwrap_err().to_string();
-        assert!(error.contains("fdb-hammer (the nearest"), "{error}");
+        assert!(error.contains("fdb-hammer (the closest"), "{error}");
         assert!(text_of("./not-there.toml").unwrap_err().to_string().contains("cannot read"));
     }
 }

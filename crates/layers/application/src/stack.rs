@@ -382,6 +382,7 @@ mod tests {
     fn request() -> StackRequest<'static> {
         static NOTHING: StackLoads = StackLoads { loads: Vec::new(), stored_bytes: 0 };
         StackRequest {
+            hosts: None,
             scratch: std::path::Path::new("scratch"),
             size_bytes: 256 << 20,
             device: None,

@@ -20,6 +20,9 @@ const LIBRARY: &str = "dfs";
 const MOUNT: &str = "mount";
 /// Name of the second in a sentence.
 const LIBRARY_CALLED: &str = "files over objects through the library";
+/// Why several hosts cannot use the store of the library, or the mount.
+const OF_ONE_PROCESS: &str = "only one process can open the store of a directory";
+const OF_ONE_MOUNT: &str = "the run mounts them for one process";
 /// Name under which the mount is served.
 const MOUNT_SERVED: &str = "mount";
 /// Length of the file of each data load.
@@ -135,6 +138,11 @@ fn row(
         // Programs write to a mount through the page cache.
         by_design: if layer == MOUNT { &["not_durable"] } else { &[] },
         window_share: 0.8,
+        one_host: match layer {
+            LOCAL => None,
+            LIBRARY => Some(OF_ONE_PROCESS),
+            _ => Some(OF_ONE_MOUNT),
+        },
         ..StackRowSpec::new(layer, load.name, target.and_then(planned))
     }
 }
@@ -166,6 +174,7 @@ fn own_load(load: &StackLoad, target: Result<String, Error>) -> StackRowSpec {
         kind: StackKind::Software,
         stands_on: vec![StackCarrier::new("object", &load.name)],
         window_share: 0.0,
+        one_host: Some(OF_ONE_PROCESS),
         ..StackRowSpec::new(LIBRARY, &*load.name, target.and_then(planned)).at(load)
     }
 }

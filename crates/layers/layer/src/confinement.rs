@@ -230,7 +230,7 @@ mod tests {
         let confinement = Confinement { roots: "/scratch".to_owned() };
         let error = |errno| Error::system("open", "cannot open", io::Error::from_raw_os_error(errno));
         let said = confinement.explained(error(13)).to_string();
-        assert!(said.contains("os error 13") && said.contains("confined_to=/scratch: links"), "{said}");
+        assert!(said.contains("os error 13") && said.contains("confined_to=/scratch; links"), "{said}");
         assert!(!confinement.explained(error(2)).to_string().contains("confined"));
         let none = Confinement { roots: String::new() };
         assert!(none.explained(error(13)).to_string().contains("confined_to=no paths"));

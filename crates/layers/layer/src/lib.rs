@@ -39,5 +39,7 @@ pub use measured::{
 };
 pub use places::{make_absolute, settle_host_targets, settle_store_of_process};
 pub use service_policy::{NetworkPolicy, ServicePolicy};
-pub use stack::{StackCarrier, StackKind, StackLoad, StackLoads, StackRequest, StackRowSpec, StackServed};
+pub use stack::{
+    StackCarrier, StackHosts, StackKind, StackLoad, StackLoads, StackRequest, StackRowSpec, StackServed,
+};
 pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

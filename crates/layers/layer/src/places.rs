@@ -55,11 +55,26 @@ pub fn settle_store_of_process(spec: &mut Spec, directory: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Makes a target absolute where it is a relative path: what has a colon is another kind of target.
+/// Kinds of targets that have a path behind their names.
+const PATH_PREFIXES: &[&str] = &["dfs+vos:", "vos:", "file:"];
+
+/// The path that a target is or has, and what stands in front of it; none for what has a colon and is another kind of target.
+pub(crate) fn path_in(target: &str) -> Option<(&'static str, &str)> {
+    let behind = |prefix: &&'static str| target.strip_prefix(*prefix).map(|rest| (*prefix, rest));
+    match PATH_PREFIXES.iter().find_map(behind) {
+        Some((prefix, rest)) => Some((prefix, rest.strip_prefix("//").unwrap_or(rest))),
+        None => (target.starts_with('/') || !target.contains(':')).then_some(("", target)),
+    }
+}
+
+/// Makes a target absolute where it is or has a relative path.
 pub fn make_absolute(target: &mut String) {
-    let is_name = target.contains(':') || target.starts_with('/');
-    if !is_name && let Ok(path) = std::path::absolute(units::path_of(target)) {
-        *target = units::label_of(path.as_os_str());
+    let Some((prefix, path)) = path_in(target).filter(|(_, path)| !path.is_empty() && !path.starts_with('/'))
+    else {
+        return;
+    };
+    if let Ok(path) = std::path::absolute(units::path_of(path)) {
+        *target = format!("{prefix}{}", units::label_of(path.as_os_str()));
     }
 }
 
@@ -75,6 +90,29 @@ mod tests {
     use workload::plan::HostPlace;
 
     use super::*;
+
+    #[test]
+    fn relative_paths_become_absolute_and_other_targets_stay_as_they_are() {
+        let here = std::env::current_dir().expect("there is one").display().to_string();
+        for (target, absolute) in [
+            ("file", "@/file"),
+            ("./a/b", "@/a/b"),
+            ("vos:pool", "vos:@/pool"),
+            ("vos://pool", "vos:@/pool"),
+            ("dfs+vos:./a:b", "dfs+vos:@/a:b"),
+            ("file:x", "file:@/x"),
+        ] {
+            let mut made = target.to_owned();
+            make_absolute(&mut made);
+            assert_eq!(made, absolute.replace('@', &here));
+        }
+        for target in ["/a", "vos:/a", "vos:///a", "vos:", "null:", "s3://b", "dfs+engine://h/p/c", "rbd:p/i"]
+        {
+            let mut same = target.to_owned();
+            make_absolute(&mut same);
+            assert_eq!(same, target);
+        }
+    }
 
     #[test]
     fn local_paths_are_each_hosts_own_and_what_has_no_path_is_shared() {

@@ -10,13 +10,12 @@ use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
 use crate::list::{all, find};
+use crate::places::path_in;
 
 /// Placeholders of options whose values are paths.
 const PATH_VALUES: &[&str] = &["FILE", "DIR", "DIRECTORY", "PATH"];
 /// Words in placeholders of options whose values are on a network.
 const NETWORK_VALUES: &[&str] = &["HOST", "URL"];
-/// Targets in front of a path.
-const PATH_PREFIXES: &[&str] = &["dfs+vos:", "vos:", "file:"];
 /// Targets that are neither on a disk nor on a network.
 const HARMLESS: &[&str] = &["null", "null:", "mem", "mem:"];
 /// Targets on a network besides those with `://`.
@@ -178,11 +177,9 @@ impl ServicePolicy {
         if HARMLESS.contains(&target) {
             return Ok(());
         }
-        if let Some(path) = PATH_PREFIXES.iter().find_map(|prefix| target.strip_prefix(prefix)) {
-            return self.check_path(&path_of(path.strip_prefix("//").unwrap_or(path)));
-        }
-        if target.starts_with('/') {
-            return self.check_path(&path_of(target));
+        let is_path = |(prefix, path): &(&str, &str)| !prefix.is_empty() || path.starts_with('/');
+        if let Some((_, path)) = path_in(target).filter(is_path) {
+            return self.check_path(&path_of(path));
         }
         if target.contains("://") || NETWORK_PREFIXES.iter().any(|prefix| target.starts_with(prefix)) {
             return self.check_network(target);

@@ -88,6 +88,8 @@ pub struct StackRowSpec {
     pub stage: usize,
     /// Whether the user named the target: a refusal is for the user to decide then, and ends the run.
     pub is_named: bool,
+    /// Why several hosts cannot carry it out at once, each as its part of one load; none: they can.
+    pub one_host: Option<&'static str>,
     /// The load, or why it cannot be.
     pub spec: Result<Spec, Error>,
 }
@@ -110,6 +112,7 @@ impl StackRowSpec {
             window_share: 1.0,
             stage: 0,
             is_named: false,
+            one_host: None,
             spec,
         }
     }
@@ -181,9 +184,29 @@ impl StackLoads {
     }
 }
 
+/// Hosts that carry rows out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackHosts {
+    /// How many.
+    pub count: u32,
+    /// Whether all of them are processes that this one starts on its own machine: they reach what it serves over loopback, and the scratch path is one for all.
+    pub are_local: bool,
+}
+
+impl StackHosts {
+    /// Room that the data of all hosts need in a store which one process serves them, in bytes: what a row stores for one host, it stores for each.
+    #[must_use]
+    pub fn store_bytes(self) -> u64 {
+        const OF_HOST: u64 = 128 << 20;
+        OF_HOST.saturating_mul(u64::from(self.count))
+    }
+}
+
 /// Facts that layers make their rows of.
 #[derive(Clone, Debug)]
 pub struct StackRequest<'a> {
+    /// Hosts that carry out the rows which several hosts can; none: this process carries out all of them.
+    pub hosts: Option<StackHosts>,
     /// Path that nothing has; layers may make things there, and beside it under names that begin with its own.
     pub scratch: &'a Path,
     /// Size of the scratch file, and of each store, in bytes.
@@ -262,6 +285,12 @@ impl StackRequest<'_> {
             Some(StackServed { target: Err(why), .. }) => Err(missing(why)),
             None => Err(missing("this build does not provide it")),
         }
+    }
+
+    /// Whether the hosts are elsewhere and cannot reach what this run serves over loopback.
+    #[must_use]
+    pub fn loopback_is_out_of_reach(&self) -> bool {
+        self.hosts.is_some_and(|hosts| !hosts.are_local)
     }
 
     /// The scratch path with an end.

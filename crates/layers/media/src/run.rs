@@ -11,8 +11,9 @@ use layer::{
 };
 use units::path_of;
 use workload::layers::LayerDef;
-use workload::plan::{PhasePlan, expand_ladder};
+use workload::plan::{HostTargets, PhasePlan, expand_ladder};
 use workload::spec::{Operation, Spec};
+use workload::target::TargetKind;
 
 use crate::layout::{self, Manifest};
 use crate::leftovers::{Files, JOURNAL_KEY};
@@ -180,7 +181,11 @@ impl LayerRun for RunOfMedia {
 
     fn keeps_hosts(&self, plan: &PhasePlan, all: &[&PhasePlan]) -> Option<String> {
         let is_written = all.iter().filter_map(|plan| plan.of()).any(MediaPlan::writes);
-        keeps_part(plan.of()?, is_written).filter(|_| is_written).map(str::to_owned)
+        // A host that has all of a target to itself has no part of it that others know of.
+        let is_own = plan.load().place.is_some_and(|place| place.targets == HostTargets::Own);
+        let plan: &MediaPlan = plan.of()?;
+        let is_memory = plan.targets.iter().all(|target| target.kind == TargetKind::Memory);
+        keeps_part(plan, is_written).filter(|_| is_written && !(is_own && is_memory)).map(str::to_owned)
     }
 
     fn part<'a>(

@@ -6,6 +6,7 @@ use driver::Error;
 use layer::stack::{loads, spec};
 use layer::{StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec};
 use units::{Span, label_of};
+use workload::plan::HostTargets;
 use workload::spec::Spec;
 use workload::target::TargetKind;
 
@@ -185,6 +186,7 @@ fn made(request: &StackRequest<'_>, row: &Row, words: &Words) -> StackRowSpec {
         by_design: row.by_design,
         window_share: row.window_share,
         is_named: row.medium == Medium::Drive && request.device.is_some(),
+        one_host: (row.medium == Medium::Null).then_some("it is the cost of strata in one process"),
         ..StackRowSpec::new(row.layer, &*words.name, planned(request, row, words))
     }
 }
@@ -239,6 +241,10 @@ fn planned(request: &StackRequest<'_>, row: &Row, load: &Words) -> Result<Spec, 
         words.push(("layout", "fill"));
     }
     let mut made = spec(LAYER, target, format!("{}: {}", row.layer, load.name), &words)?;
+    // Memory is each host's own, also where they are processes of one machine.
+    if row.medium == Medium::Memory && request.hosts.is_some() {
+        made.host_targets = Some(HostTargets::Own);
+    }
     made.destroy_data = request.destroy_data;
     Ok(made)
 }
@@ -248,7 +254,7 @@ fn check_device(device: &str) -> Result<(), Error> {
     if probe::probe(device, false).is_ok_and(|facts| facts.kind == TargetKind::BlockDevice) {
         return Ok(());
     }
-    Err(Error::usage("stack", "there is no such block device")
+    Err(Error::usage("stack", "the block device does not exist")
         .with("device", device)
         .remedy("give an existing block device with --device, or leave it out"))
 }

@@ -36,6 +36,8 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
             by_design: if is_named { &[] } else { ON_LOOPBACK },
             window_share: 0.6,
             is_named,
+            one_host: (!is_named && request.loopback_is_out_of_reach())
+                .then_some("the engine of the run serves over loopback alone (give --engine)"),
             ..StackRowSpec::new(ROW, *load, planned(request, load, sizes, depth))
         }
     });

@@ -7,7 +7,8 @@ use driver::{Error, ErrorKind};
 use layer::server::{LocalEngine, LocalRequest, split_cores};
 use layer::stack::{loads, spec};
 use layer::{
-    CacheBefore, RunContext, StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec, StackServed,
+    CacheBefore, RunContext, StackCarrier, StackHosts, StackKind, StackLoad, StackRequest, StackRowSpec,
+    StackServed,
 };
 use units::{ByteSize, Span, label_of};
 use vos::{Pool, PoolOptions, PoolUuid};
@@ -24,6 +25,9 @@ const IN_PROCESS: &str = "object";
 const OVER_NETWORK: &str = "engine";
 /// Name of the first in a sentence.
 const CALLED: &str = "the embedded object store";
+/// Why several hosts cannot have it, and why they cannot reach the engine that the run serves.
+const OF_ONE_PROCESS: &str = "one process alone can have the store of a directory open";
+const OVER_LOOPBACK: &str = "the engine of the run serves over loopback alone (give --stack-object)";
 /// Operations in flight: those that are made durable share a sync, and over the network they hide the way there.
 const IN_FLIGHT_SMALL: &str = "16";
 const IN_FLIGHT_LARGE: &str = "8";
@@ -93,7 +97,7 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
     let planned = || {
         let mut made = spec(LAYER, target, format!("{IN_PROCESS}: {}", load.name), load.records)?;
         limit_writes(request, &mut made, load)?;
-        read_cold(&mut made, load);
+        read_cold(&mut made, load)?;
         ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(in_process_bytes(request)));
         Ok(made)
     };
@@ -103,6 +107,7 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
         stands_on: is_of_drive.then(|| StackCarrier::new("media", load.name)).into_iter().collect(),
         faster_by: is_of_drive.then_some("one sync shared by all updates in flight"),
         window_share: 0.6,
+        one_host: Some(OF_ONE_PROCESS),
         ..StackRowSpec::new(IN_PROCESS, load.name, planned())
     }
 }
@@ -135,6 +140,7 @@ fn own_load(request: &StackRequest<'_>, target: &str, number: u64, load: &StackL
         stands_on: vec![StackCarrier::new("media", &load.name)],
         faster_by: Some("mapped memory, and one sync shared by several updates"),
         window_share: 0.0,
+        one_host: Some(OF_ONE_PROCESS),
         ..StackRowSpec::new(IN_PROCESS, &*load.name, planned()).at(load)
     }
 }
@@ -164,6 +170,7 @@ fn remote(request: &StackRequest<'_>, load: &Load) -> StackRowSpec {
         by_design: if request.object.is_some() { &[] } else { &["loopback"] },
         window_share: 0.8,
         is_named: request.object.is_some(),
+        one_host: (request.object.is_none() && request.loopback_is_out_of_reach()).then_some(OVER_LOOPBACK),
         ..StackRowSpec::new(layer, load.name, remote_spec(request, layer, load))
     }
 }
@@ -182,7 +189,9 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
         let mut made = spec(LAYER, &target, name.clone(), words)?;
         limit_writes(request, &mut made, load)?;
         if driver.capabilities.options.contains(&"cache") {
-            read_cold(&mut made, load);
+            // Hosts plan all rows as one run, whose phases have a store with the same options.
+            let all = Load { name: loads::READ_LARGE, ..*load };
+            read_cold(&mut made, if request.hosts.is_some() { &all } else { load })?;
         }
         for (key, value) in request.object.map(|_| request.object_options).unwrap_or_default() {
             options::apply(&mut made, key, value)
@@ -199,10 +208,11 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
 }
 
 /// Reads come from the drive in every pass: what was stored last is in memory on a drive, until the log has gone on.
-fn read_cold(made: &mut Spec, load: &Load) {
-    if [loads::READ_LARGE, loads::READ_SMALL].contains(&load.name) {
-        ObjectSpec::of_mut(made).cache = Some(CacheBefore::Drop);
+fn read_cold(made: &mut Spec, load: &Load) -> Result<(), Error> {
+    if ![loads::READ_LARGE, loads::READ_SMALL].contains(&load.name) {
+        return Ok(());
     }
+    options::apply(made, "cache", "drop").map_err(|error| Error::usage("stack", error.to_string()))
 }
 
 /// Writes end with a part of the store.
@@ -220,7 +230,8 @@ pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<Sta
     let mut served = Vec::new();
     if request.object.is_none() {
         let mut pool = MadePool { directory: request.beside("-engine"), journal: journal.clone() };
-        let engine = pool.make(scm_bytes(request)).and_then(|()| start(&pool.directory));
+        let of_hosts = request.hosts.map_or(0, StackHosts::store_bytes);
+        let engine = pool.make(scm_bytes(request) + of_hosts).and_then(|()| start(&pool.directory));
         let (target, engine) = match engine {
             Ok(engine) => (Ok(engine.uri().to_owned()), Some(engine)),
             Err(error) => (Err(error.to_string()), None),

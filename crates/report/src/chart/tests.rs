@@ -190,7 +190,7 @@ fn a_stack_is_a_waterfall() {
     assert_eq!(chart.x.scale, Scale::Names(["memory", "media", "file"].map(str::to_owned).to_vec()));
     let labels: Vec<_> = chart.series[0].points.iter().map(|point| point.label.clone().unwrap()).collect();
     assert_eq!(labels, ["3.00M/s", "400k/s", "100k/s"]);
-    assert!(to_html(&[named(&record)]).contains("<p><b>file loses most"));
+    assert!(to_html(&[named(&record)]).contains("<p><b>file is the largest loss"));
 }
 
 #[test]

@@ -39,9 +39,47 @@ pub struct StackRow {
     /// Reason why it is compared with nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncompared: Option<String>,
-    /// Its passes, each with the number of the pass over all rows; `phase` is the first.
+    /// Its passes, each with the number of the pass over all rows; `phase` is the first. In a stack of several hosts they are those of the first
+    /// host alone.
     #[serde(default)]
     pub passes: Vec<StackPass>,
+    /// The row on several hosts; none in a stack of one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<StackRowHosts>,
+}
+
+/// A row of the stack on several hosts at once, beside its passes on one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StackRowHosts {
+    /// Number of hosts that `passes` were carried out by; 1 where it was one host alone.
+    pub count: u32,
+    /// Passes on all hosts at once. Each is compared with the pass of one host of the same number.
+    #[serde(default)]
+    pub passes: Vec<StackPass>,
+    /// Why several hosts cannot carry it out at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_host: Option<String>,
+    /// Scaling from one host to all: their rate by `count` times the rate of one host, 1 where nothing is lost; none before two passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<f64>,
+    /// Lower end of the 95 % interval of the scaling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling_low: Option<f64>,
+    /// Upper end of the 95 % interval of the scaling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling_high: Option<f64>,
+    /// Hosts that are slower than the others in these passes beyond chance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow: Vec<StackSlowHost>,
+}
+
+/// A host that is slower than the others in a row of the stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StackSlowHost {
+    /// Its name, as in `hosts` of the record.
+    pub name: String,
+    /// Part of the median of the other hosts by which its rate is below it, 0 to 1.
+    pub below_median: f64,
 }
 
 /// One pass of a row.
@@ -78,6 +116,9 @@ pub struct StackVerdict {
     pub load: Option<String>,
     /// Layer that it was compared with.
     pub below: Option<String>,
+    /// Number of hosts at once whose rate was compared with so many times that of one host, in place of another layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
     /// How many times slower the layer is than that one.
     pub factor: Option<f64>,
     /// Lower end of the 95 % interval of the factor.
@@ -137,8 +178,16 @@ impl StackRecord {
     /// Whether a phase, by its index, is a pass of a row or of a trial.
     #[must_use]
     pub fn has(&self, at: usize) -> bool {
-        let of_row = |row: &StackRow| row.phase == Some(at) || row.passes.iter().any(|pass| pass.phase == at);
-        self.rows.iter().any(of_row)
+        self.row_of(at).is_some()
             || self.trial.iter().any(|trial| trial.pairs.iter().flatten().any(|of| *of == at))
+    }
+
+    /// The row that a phase is a pass of, on one host or on all.
+    #[must_use]
+    pub fn row_of(&self, at: usize) -> Option<&StackRow> {
+        self.rows.iter().find(|row| {
+            let on_hosts = row.hosts.iter().flat_map(|hosts| &hosts.passes);
+            row.phase == Some(at) || row.passes.iter().chain(on_hosts).any(|pass| pass.phase == at)
+        })
     }
 }

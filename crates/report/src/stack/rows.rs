@@ -4,7 +4,7 @@ use layer::StackKind;
 use statistics::RateEstimate;
 
 use crate::doubts::{Evidence, others_cpus_max, throttled_share, used_by_others};
-use crate::record::{PhaseRecord, Record, StackRow};
+use crate::record::{PhaseRecord, Record, StackPass, StackRow};
 use crate::view;
 use crate::words::clean;
 
@@ -149,11 +149,16 @@ pub fn rows(record: &Record) -> Vec<Row<'_>> {
 }
 
 fn of<'a>(record: &'a Record, row: &'a StackRow) -> Row<'a> {
+    row_of(record, row, &row.passes)
+}
+
+/// A row with these of its passes.
+pub(super) fn row_of<'a>(record: &'a Record, row: &'a StackRow, passes: &[StackPass]) -> Row<'a> {
     let unsaid = || UNSAID.iter().find(|(name, ..)| *name == row.layer).map(|(_, kind, _)| *kind);
-    let all: Vec<(u32, &PhaseRecord)> = if row.passes.is_empty() {
+    let all: Vec<(u32, &PhaseRecord)> = if passes.is_empty() {
         row.phase.and_then(|at| record.phases.get(at)).map(|phase| (0, phase)).into_iter().collect()
     } else {
-        row.passes.iter().filter_map(|pass| Some((pass.pass, record.phases.get(pass.phase)?))).collect()
+        passes.iter().filter_map(|pass| Some((pass.pass, record.phases.get(pass.phase)?))).collect()
     };
     let disturbance = disturbance(record, &all);
     Row {

@@ -1,11 +1,14 @@
 //! A stack on one screen, and all that is known of it.
 
+mod hosts;
+
 use std::collections::BTreeMap;
 
 use layer::StackKind;
 use statistics::Difference;
 use units::human_bytes_per_second;
 
+use super::hosts::on_hosts;
 use super::rows::{Row, rows};
 use super::step::{Finding, Step, steps};
 use super::verdict::verdict;
@@ -42,15 +45,20 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     let owners = owners(&rows);
     let general: Vec<&str> = loads(&rows).into_iter().filter(|load| owner(&rows, load).is_none()).collect();
     // An application's rows need the room of the names and of the second lines.
-    let is_dense = detail == Detail::Screen && !owners.is_empty();
+    let hosts = on_hosts(record, &rows);
+    let is_dense = detail == Detail::Screen && (!owners.is_empty() || hosts.is_some());
+    let first = if hosts.is_some() { "1 host" } else { "layer" };
     for group in general.chunk_by(|a, b| is_of_names(a) == is_of_names(b)) {
         for loads in group.chunks(COLUMNS) {
             match is_dense {
                 false => page.table(&table(&rows, &steps, loads)),
                 true if is_of_names(&loads[0]) => {}
-                true => page.table(&dense(&rows, &steps, loads, "layer", bare_cell)),
+                true => page.table(&dense(&rows, &steps, loads, first, bare_cell)),
             }
         }
+    }
+    if let Some(hosts) = &hosts {
+        hosts::tables(page, hosts, detail);
     }
     for of in owners {
         let own = loads_of(&rows, of);
@@ -65,6 +73,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     page.blank();
     if detail != Detail::Screen {
         told(page, &rows, &steps);
+        hosts.iter().for_each(|hosts| hosts::told(page, hosts));
         let phases = phases(record, stack);
         notes_of(page, &phases);
         let (shown, by_design) = warnings(record, stack);
@@ -86,6 +95,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
         reliability.push_str("; create, stat, remove: --full");
     }
     page.field("rows", &reliability, Style::Plain);
+    hosts.iter().for_each(|hosts| hosts::notes(page, hosts, &rows));
     for (at, chain) in found.found.chains.iter().enumerate() {
         page.field(if at == 0 { "chain" } else { "" }, &clean(chain), Style::Plain);
     }
@@ -339,7 +349,7 @@ fn warnings<'a>(record: &'a Record, stack: &StackRecord) -> (Vec<(String, Vec<&'
     let mut by_design: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut all: Vec<(String, Vec<&Doubt>)> = Vec::new();
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| stack.has(*at)) {
-        let row = stack.rows.iter().find(|row| row.passes.iter().any(|pass| pass.phase == at));
+        let row = stack.row_of(at);
         let is_meant = |doubt: &&Doubt| row.is_some_and(|row| row.by_design.contains(&doubt.kind));
         let (meant, shown): (Vec<&Doubt>, Vec<&Doubt>) = phase.doubts.iter().partition(is_meant);
         for (doubt, row) in meant.iter().filter_map(|doubt| Some((doubt, row?))) {

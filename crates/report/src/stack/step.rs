@@ -94,7 +94,7 @@ pub(super) fn further_runs(step: &Step, all: &[Step]) -> Option<(f64, f64)> {
 }
 
 /// Factor and interval from pairs of passes: Student's t on the logarithms of their ratios.
-fn of_passes(own: &[f64], carrier: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+pub(super) fn of_passes(own: &[f64], carrier: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let difference = Difference::of_pairs(own, carrier, 0.0);
     let times = |percent: f64| 1.0 + percent / 100.0;
     match difference {
@@ -135,6 +135,24 @@ fn finding(row: &Row<'_>, carrier: &Row<'_>, times: f64, interval: Option<(f64, 
     if let Some(disturbed) = disturbed(row).or_else(|| disturbed(carrier)) {
         return disturbed;
     }
+    match weighed(times, interval) {
+        // Records that name no carriers say nothing of caches either.
+        Finding::Faster if row.row.faster_by.is_none() && row.row.kind.is_some() => Finding::Void(format!(
+            "{} times as fast as {}, the layer below it",
+            factor(1.0 / times),
+            carrier.called()
+        )),
+        finding => finding,
+    }
+}
+
+/// Finding on a row on several hosts against itself on one. Nothing is void there: more hosts have more caches.
+pub(super) fn on_itself(all: &Row<'_>, one: &Row<'_>, times: f64, interval: Option<(f64, f64)>) -> Finding {
+    disturbed(all).or_else(|| disturbed(one)).unwrap_or_else(|| weighed(times, interval))
+}
+
+/// Finding from a factor and its interval alone.
+fn weighed(times: f64, interval: Option<(f64, f64)>) -> Finding {
     let Some((low, high)) = interval else {
         return Finding::Inconclusive(
             "few",
@@ -142,16 +160,7 @@ fn finding(row: &Row<'_>, carrier: &Row<'_>, times: f64, interval: Option<(f64, 
         );
     };
     if high < 1.0 / FASTER_FACTOR {
-        return match &row.row.faster_by {
-            Some(_) => Finding::Faster,
-            // Records that name no carriers say nothing of caches either.
-            None if row.row.kind.is_none() => Finding::Faster,
-            None => Finding::Void(format!(
-                "{} times as fast as {}, the layer below it",
-                factor(1.0 / times),
-                carrier.called()
-            )),
-        };
+        return Finding::Faster;
     }
     let spans_loss = low <= 1.0 && high >= LOSS_FACTOR_MIN;
     if high / low > WIDE_FACTOR || spans_loss {

@@ -1,3 +1,5 @@
+mod hosts;
+
 use layer::{StackCarrier, StackKind};
 use workload::spec::Operation::{RandRead, Read};
 

@@ -4,8 +4,10 @@ use layer::StackKind;
 use statistics::RUNS_FURTHER;
 use units::percent;
 
+use super::hosts::{OnHosts, on_hosts, own_losses};
 use super::remedy::{self, Remedy};
 use super::rows::{Disturbance, Row, rows};
+use super::scaling;
 use super::step::{Finding, LOSS_FACTOR_MIN, Step, further_runs, steps};
 use crate::record::{Record, StackVerdict, StackVerdictKind};
 use crate::view;
@@ -32,7 +34,8 @@ pub struct Verdict {
 /// The verdict on the stack of a record, from its rows alone.
 ///
 /// Every row is compared with the slowest that carries it, a drive or a link with memory. Losses are rows of software that are slower by a factor of
-/// [`LOSS_FACTOR_MIN`] or more, and hardware that the software above it uses up. The largest factor is the verdict; of those that
+/// [`LOSS_FACTOR_MIN`] or more, hardware that the software above it uses up, and rows that several hosts have at less than so many times the rate of one
+/// host, unless what carries the row loses as much on that way. The largest factor is the verdict; of those that
 /// cannot be told apart from it, the first in the order of the table. Nothing is said where others loaded the machine in more than a quarter of
 /// the rows, or where a row of which nothing can be said may lose more.
 #[must_use]
@@ -71,11 +74,14 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     if let Some(found) = others(rows) {
         return bare(found);
     }
-    let losses: Vec<&Step> = steps.iter().filter(|step| is_ranked(step, rows, steps)).collect();
-    let leader = losses.iter().copied().max_by(|a, b| a.factor.total_cmp(&b.factor));
+    let hosts = on_hosts(record, rows);
+    let losses = losses(rows, steps, hosts.as_ref());
+    let leader = losses.iter().map(|loss| loss.step).max_by(|a, b| a.factor.total_cmp(&b.factor));
     let most = leader.map_or(LOSS_FACTOR_MIN, |leader| leader.factor);
-    if let Some(step) = steps.iter().find(|step| may_lose_more(step, most)) {
-        let row = &rows[step.row];
+    let from_one = hosts.iter().flat_map(|hosts| hosts.steps.iter().map(|step| (hosts.of[step.row], step)));
+    let mut unsure = steps.iter().map(|step| (step.row, step)).chain(from_one);
+    if let Some((row, step)) = unsure.find(|(_, step)| may_lose_more(step, most)) {
+        let row = &rows[row];
         let Finding::Inconclusive(_, why) = &step.finding else { unreachable!("it was looked for") };
         let sentence = format!(
             "{} at {} may be the largest loss, but it is inconclusive: {why}",
@@ -88,8 +94,14 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
         let sentence = "no layer is measurably slower than the layer below it";
         return bare(nothing(StackVerdictKind::None, sentence));
     };
-    let is_alike = |step: &&&Step| holds(step.interval, leader.factor) || holds(leader.interval, step.factor);
-    let chosen = losses.iter().find(is_alike).copied().unwrap_or(leader);
+    let is_alike = |loss: &&Loss<'_>| {
+        holds(loss.step.interval, leader.factor) || holds(leader.interval, loss.step.factor)
+    };
+    let chosen = losses.iter().find(is_alike);
+    if let (Some(loss), Some(hosts)) = (chosen.filter(|loss| loss.is_from_one), &hosts) {
+        return scaling::verdict(loss.step, hosts, rows);
+    }
+    let chosen = chosen.map_or(leader, |loss| loss.step);
     let row = &rows[chosen.row];
     Verdict {
         found: found(chosen, rows, steps),
@@ -98,16 +110,39 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     }
 }
 
+/// A loss that takes part in the ranking.
+struct Loss<'s> {
+    /// Index of its row.
+    row: usize,
+    step: &'s Step,
+    /// Whether it is one on the way from one host to all, and not against what carries the row.
+    is_from_one: bool,
+}
+
+/// All losses, in the order of their rows.
+fn losses<'s>(rows: &[Row<'_>], steps: &'s [Step], hosts: Option<&'s OnHosts<'_>>) -> Vec<Loss<'s>> {
+    let ranked = steps.iter().filter(|step| is_ranked(step, rows, steps));
+    let mut all: Vec<Loss<'_>> =
+        ranked.map(|step| Loss { row: step.row, step, is_from_one: false }).collect();
+    if let Some(hosts) = hosts {
+        let own = own_losses(hosts, rows).into_iter();
+        all.extend(own.map(|step| Loss { row: hosts.of[step.row], step, is_from_one: true }));
+    }
+    all.sort_by_key(|loss| loss.row);
+    all
+}
+
 fn holds(interval: Option<(f64, f64)>, factor: f64) -> bool {
     interval.is_some_and(|(low, high)| (low..=high).contains(&factor))
 }
 
-fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
+pub(super) fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
     StackVerdict {
         kind,
         layer: None,
         load: None,
         below: None,
+        hosts: None,
         factor: None,
         low: None,
         high: None,
@@ -181,7 +216,7 @@ fn may_lose_more(step: &Step, most: f64) -> bool {
 }
 
 /// Both intervals of a factor in words, where there are such: of its true value, and of the values that further runs will find.
-fn intervals(of_value: Option<(f64, f64)>, of_runs: Option<(f64, f64)>) -> String {
+pub(super) fn intervals(of_value: Option<(f64, f64)>, of_runs: Option<(f64, f64)>) -> String {
     let Some((low, high)) = of_value else { return String::new() };
     let runs = of_runs.map_or_else(String::new, |(low, high)| {
         format!("; {RUNS_FURTHER} more runs: {} to {}", factor(low), factor(high))
@@ -221,6 +256,7 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
         layer: Some(row.row.layer.clone()),
         load: Some(row.row.load.clone()),
         below: Some(below.row.layer.clone()),
+        hosts: None,
         factor: Some(step.factor),
         low: step.interval.map(|(low, _)| low),
         high: step.interval.map(|(_, high)| high),

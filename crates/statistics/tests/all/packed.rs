@@ -155,6 +155,6 @@ fn a_series_that_no_process_has_is_refused() {
     };
     assert!(refuse(|series| series.interval_ns = 0).contains("intervals of 0 ns"));
     assert!(refuse(|series| series.capacity = usize::MAX).contains("a series of"));
-    assert!(refuse(|series| series.capacity = 2).contains("3 intervals in a series of 2"));
+    assert!(refuse(|series| series.capacity = 2).contains("3 intervals in a series of at most 2"));
     assert!(refuse(|series| series.class_count = 5).contains("1 classes in a series of 5"));
 }

@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(raised(500, 500, Some(1024), None).expect("good"), Some(1564));
         let refused =
             raised(5000, 0, Some(1024), Some(4096)).expect_err("more than the hard limit").to_string();
-        for part in ["5000 hosts need 5064 open files", "hard_limit=4096", "ulimit -Hn"] {
+        for part in ["5000 hosts require 5064 open files", "hard_limit=4096", "ulimit -Hn"] {
             assert!(refused.contains(part), "{refused}");
         }
     }

@@ -115,6 +115,7 @@ pub(crate) fn gather(
             records,
             goes_on,
             is_one_machine,
+            leaves_others: false,
             seen: SoFar::default(),
             apart,
             stores,
@@ -171,6 +172,16 @@ fn listed(
     let started = hosts.iter().filter(|host| matches!(host, ListedHost::Local(_))).count();
     descriptors::make_room(hosts.len(), started)?;
     Ok((Listed::of(&hosts)?, trust))
+}
+
+/// How many hosts a spec names, as far as they are used, and whether this process starts all of them.
+///
+/// # Errors
+/// Bad usage: lists that cannot be read, and more that are used than there are.
+pub(crate) fn named(spec: &Spec) -> Result<(u32, bool), Error> {
+    let mut hosts = listed_hosts(&spec.hosts, CONTROL_PORT, &|path| read_text(path))?;
+    hosts.truncate(used(std::slice::from_ref(spec), hosts.len())?);
+    Ok((hosts.len() as u32, hosts.iter().all(|host| matches!(host, ListedHost::Local(_)))))
 }
 
 /// How many of the hosts that there are carry the run out: as many as the phase has that has the most.

@@ -151,6 +151,6 @@ mod tests {
         sender.send("something else".to_owned()).unwrap();
         drop(sender);
         let error = address(&lines, Instant::now() + LOOK).expect_err("it has ended").to_string();
-        assert!(error.contains("ended before it served"), "{error}");
+        assert!(error.contains("ended before it started serving"), "{error}");
     }
 }

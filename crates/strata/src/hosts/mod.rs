@@ -30,8 +30,8 @@ use launcher::Crew;
 use local::LocalHosts;
 use messages::{StageAsked, StepAsked, written};
 
-pub(crate) use gathering::are_asked;
 use gathering::gather;
+pub(crate) use gathering::{are_asked, named as named_hosts};
 pub use local::Program;
 pub(crate) use local::start_by;
 pub(crate) use serve::ThisHost;
@@ -70,6 +70,17 @@ impl Carriers {
         }
         let (programme, layers) = planning::plan(specs, seed)?;
         Ok((programme, Self::Here(layers)))
+    }
+
+    /// Lets hosts that have planned go again: nothing was touched.
+    ///
+    /// # Errors
+    /// What is left.
+    pub(crate) fn leave(self) -> Result<(), Error> {
+        match self {
+            Self::Here(_) => Ok(()),
+            Self::Hosts(mut leader) => leader.end(&Arc::default()),
+        }
     }
 
     /// Has them carry out the run of a session.
@@ -136,6 +147,8 @@ pub(crate) struct Leader {
     records: Vec<HostRecord>,
     goes_on: bool,
     is_one_machine: bool,
+    /// Whether phases without a place among the hosts are those of this process.
+    leaves_others: bool,
     /// Findings of the stages so far.
     seen: SoFar,
     /// Where each host carries out phases of its own.
@@ -212,6 +225,16 @@ impl Leader {
         }
         self.seen.note(stage, &phases);
         Ok(StageRan { begun, phases, goes_on })
+    }
+
+    /// The leader of phases that hosts have planned together: all others are of this process.
+    pub(crate) fn of_placed_phases(self) -> Self {
+        Self { leaves_others: true, ..self }
+    }
+
+    /// Whether the hosts carry out a phase.
+    pub(crate) fn takes(&self, planned: &Planned) -> bool {
+        !self.leaves_others || planned.plan.load().place.is_some()
     }
 
     /// How many hosts carry a stage out: the first ones.

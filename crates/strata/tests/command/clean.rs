@@ -196,7 +196,7 @@ fn what_was_kept_is_removed_by_its_record() {
     left.sort();
     left.dedup();
     assert_eq!(bed.server.store().keys(BUCKET), left);
-    assert!(ended.stdout.contains("others"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("belong to other clients"), "{}", ended.stdout);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn every_log_is_written_and_recovered_on_files() {
     check(&record, 120, true);
     let ended = scratch.run(&format!("app database data {SMALL}"));
     for part in
-        ["120 commits in ", " a sync, ", "2 checkpoints", "recovered 120 records; no acknowledged commit"]
+        ["120 commits in ", " per sync", "2 checkpoints", "recovered 120 records; no acknowledged commit"]
     {
         assert!(ended.stdout.contains(part), "{part}: {}{}", ended.stdout, ended.stderr);
     }

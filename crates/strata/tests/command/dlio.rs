@@ -276,7 +276,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         ("--workload cosmoflow --set dataset.num_files_train=2000000000", "free"),
         ("--workload small.yml", "cannot read the workload"),
         ("--workload small", "one of unet3d"),
-        ("--workload small.yaml --set train.epoch=2", "train.epochs (the nearest"),
+        ("--workload small.yaml --set train.epoch=2", "train.epochs (the closest"),
         ("--workload small.yaml --set dataset.compression=gzip", "dataset.compression=none"),
         ("--workload small.yaml --set checkpoint.mode=subset", "--accelerators with all ranks"),
         ("--workload small.yaml --set model.num_layers=8,model.parallelism.tensor=2", "--accelerators 2"),

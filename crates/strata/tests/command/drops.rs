@@ -83,7 +83,7 @@ fn a_device_that_becomes_slower_is_told() {
         return;
     };
     let told = detail(&record, "rate_dropped").unwrap_or_else(|| panic!("{}", ended.stdout));
-    assert!(told.contains("MiB were done"), "{told}");
+    assert!(told.contains("MiB done)"), "{told}");
     assert_eq!(detail(&record, "not_steady"), None, "told once");
     let summary = &record["phases"][0]["summary"];
     let figure = |value: &Value| value.as_f64().unwrap();

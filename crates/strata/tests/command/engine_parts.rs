@@ -136,7 +136,10 @@ fn a_slow_link_is_the_network() {
     assert_parts_add_up(&class, 10);
     let (_, network_ns) = part(&class, "network");
     assert!(network_ns >= 10.0 * 40e6 && network_ns > 0.95 * latency_ns(&class), "{class}");
-    assert!(text.contains("% of the time in the network (a round trip takes "), "{text}");
+    assert!(
+        text.contains("% of the time in the network (the shortest round trip seen by TCP takes "),
+        "{text}"
+    );
 }
 
 /// strace, which delays system calls of a process until it is dropped.
@@ -181,7 +184,7 @@ fn assert_in_drives(class: &Value, text: &str, operations: u64) {
     assert_parts_add_up(class, operations);
     let (_, storage_ns) = part(class, "storage");
     assert!(storage_ns >= 10.0 * 30e6 && storage_ns > 0.9 * latency_ns(class), "{class}");
-    assert!(text.contains("% of the time in the server's drives (a round trip"), "{text}");
+    assert!(text.contains("% of the time in the server's drives (a network round trip"), "{text}");
 }
 
 #[test]

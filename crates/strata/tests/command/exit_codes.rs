@@ -129,12 +129,12 @@ fn a_bucket_that_is_not_there_exits_with_2() {
     let at = server.endpoint();
     let words =
         format!("object s3://none --s3-endpoint {at} --s3-key-file keys --op get --no-fill --count 1");
-    hold(&scratch, &[(&words, 2, "no bucket \"none\"")]);
+    hold(&scratch, &[(&words, 2, "bucket \"none\" does not exist")]);
     let words = format!(
         "as elbencho --s3endpoints {at} --s3key {} --s3secret {} -r -n 1 -N 1 -s 1k s3://none",
         options.access, options.secret
     );
-    hold(&scratch, &[(&words, 2, "no bucket \"none\"")]);
+    hold(&scratch, &[(&words, 2, "bucket \"none\" does not exist")]);
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn what_cannot_be_done_on_objects_is_refused_by_name() {
         ("--rw=trim --numjobs=2 --group_reporting", "numjobs: clones that trim the same objects"),
         ("--rw=write --verify=crc32c --numjobs=2", "verify: clones that write the same objects"),
         ("--rw=write --verify=crc32c --runtime=1", "verify: with objects, the job reads back"),
-        ("--size=50%", "size: objects have no size"),
+        ("--size=50%", "objects have no size"),
     ];
     for (more, why) in of_http {
         let ended = scratch.run(&format!("as fio --name=x {http} --bs=4k --size=16k {more}"));

@@ -249,6 +249,10 @@ fn phases_that_hosts_cannot_leave_out_are_refused() {
         &own.replace("files = 3\ndirs = 1\n", "engine = 'null'\nfiles = 3\ndirs = 1\n"),
         &["op = 'create'", "op = 'stat'\nhosts_used = 1"],
     );
+    let memory = add(&media.replace("data", "mem:"), "host_targets = 'own'\ncount = 12");
+    let record = measured(&scratch, &memory, &[write, few]);
+    let of_each: Vec<_> = hosts(&record).iter().map(|(hosts, _)| *hosts).collect();
+    assert_eq!((of_each, operations(&record)), (vec![3, 2], vec![12; 2]), "each has all of its own memory");
 }
 
 #[test]

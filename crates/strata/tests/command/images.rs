@@ -160,7 +160,7 @@ fn what_is_wrong_with_an_image_is_told_in_one_line() {
     let Some(bed) = Bed::new("refused") else { return };
     let conf = bed.node.conf.display().to_string();
     let cases = [
-        (format!("rbd:strata/absent:conf={conf} --op read"), 2, "there is no such image"),
+        (format!("rbd:strata/absent:conf={conf} --op read"), 2, "image does not exist"),
         (format!("rbd:absent/image:conf={conf} --op read"), 1, "pool absent does not exist"),
         ("rbd:strata --op read".to_owned(), 2, "use rbd:POOL"),
         (format!("rbd:strata/image:config={conf} --op read"), 2, "use rbd:POOL"),
@@ -168,7 +168,7 @@ fn what_is_wrong_with_an_image_is_told_in_one_line() {
         (format!("{} --op read --engine psync", bed.target()), 2, "leave out --engine"),
         (format!("{} --op read --size 32m", bed.target()), 2, "use 16MiB or less"),
         (format!("{} null: --op read", bed.target()), 2, "cannot be combined"),
-        (format!("rbd:{}@none:conf={conf} --op read", bed.image), 2, "no such snapshot"),
+        (format!("rbd:{}@none:conf={conf} --op read", bed.image), 2, "the snapshot does not"),
         ("f --op read --size 1m --engine rbd".to_owned(), 2, "give rbd:POOL/IMAGE"),
     ];
     for (words, code, said) in cases {
@@ -205,7 +205,7 @@ fn jobs_of_fio_on_images_run_and_real_fio_reads_them() {
     for (words, said) in [
         ("--pool= --rw=read", "pool"),
         ("--nrfiles=2 --rw=read", "nrfiles"),
-        ("--rbdname=absent --rw=read", "there is no such image"),
+        ("--rbdname=absent --rw=read", "image does not exist"),
         ("--busy_poll=1 --rw=read", "busy_poll"),
     ] {
         let ended = bed.scratch.run(&format!("as fio {} --conf={conf}", job(words)));

@@ -100,6 +100,7 @@ mod slow_file;
 mod snapshots;
 mod stack;
 mod stack_app;
+mod stack_hosts;
 mod stages;
 mod support;
 mod tool_words;

@@ -54,6 +54,27 @@ fn what_lies_outside_of_the_roots_is_refused_and_not_touched() {
 }
 
 #[test]
+fn relative_directories_of_stores_are_those_of_the_leader() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("open")).unwrap();
+    assert_eq!(scratch.run("pool create vos:open/files --scm 256m").code, Some(0));
+    let service = Service::start_with(&scratch, &["--root", "open"]);
+    let here = scratch.path().display().to_string();
+    for (words, target) in [
+        ("object vos:open/pool --op put -s 4k --count 8", format!("vos:{here}/open/pool")),
+        ("fs dfs+vos:./open/files --op create,stat --files 4", format!("dfs+vos:{here}/open/files")),
+    ] {
+        let record = scratch.measured(&format!("{words} --hosts {}", service.address));
+        let plan = record["phases"][0]["plan"].to_string();
+        assert!(plan.contains(&format!("\"{target}\"")), "{target}: {plan}");
+    }
+    let words = format!("object vos:closed --op put --count 8 --hosts {}", service.address);
+    refused(&scratch.run(&words), &[&format!("path={here}/closed"), "lies below"]);
+    assert!(!scratch.join("open/pool").exists(), "what was made is removed");
+    assert!(!scratch.join("closed").exists());
+}
+
+#[test]
 fn a_service_without_roots_touches_no_path_and_reaches_no_network() {
     let scratch = Scratch::new();
     let service = Service::start_with(&scratch, &[]);
@@ -80,6 +101,25 @@ fn a_run_takes_no_more_than_the_service_gives() {
     refused(&scratch.run(&format!("{load} --time 3s")), &["3 s", "at most 2 s"]);
     refused(&scratch.run(&format!("{load} --count 5")), &["without a time", "--time"]);
     scratch.measured(&format!("{load} -t 2 --time 100ms"));
+}
+
+/// The kernel refuses the buffers; whoever comes next finds the service as it was.
+#[test]
+fn a_run_takes_no_more_memory_than_the_service_gives() {
+    let scratch = Scratch::new();
+    refused(
+        &scratch.run("service --listen 127.0.0.1:0 --memory-max 1MiB"),
+        &["--memory-max", "256MiB or more"],
+    );
+    let service = Service::start(&scratch, &["--memory-max", "512MiB"]);
+    assert!(service.first_line.contains("at most 512 MiB of memory, "), "{}", service.first_line);
+    let load = format!("media null: --op randread --count 10 --hosts {}", service.address);
+    let large = scratch.run(&format!("{load} -q 64 -b 16MiB"));
+    assert_eq!(large.code, Some(1), "{}", large.stderr);
+    for word in ["cannot map the buffers", "memory_bytes_max", "smaller block size or queue depth"] {
+        assert!(large.stderr.contains(word), "{word}: {}", large.stderr);
+    }
+    scratch.measured(&format!("{load} -q 4 -b 1MiB"));
 }
 
 /// Events of an audit log, by name.

@@ -127,7 +127,7 @@ fn first_line_and_log_say_whether_it_is_confined() {
     scratch.measured(&format!("media open/file -s 64k -b 4k --op write --hosts {}", service.address));
     assert_eq!(began(&scratch)["confined"], true);
     let none = Service::start_with(&scratch, &["--confine", "on"]);
-    assert!(none.first_line.contains("none is given by --root), confined, "), "{}", none.first_line);
+    assert!(none.first_line.contains("no --root is given), confined, "), "{}", none.first_line);
     let harmless = format!("media mem: -s 64k -b 4k --op randread --count 10 --hosts {}", none.address);
     assert_eq!(total(&scratch.measured(&harmless), 0, "operations"), 10);
     let wrong = scratch.run("service --confine perhaps --listen 127.0.0.1:0");

@@ -67,7 +67,7 @@ fn what_the_user_names_is_refused_before_anything_is_made() {
         ("--stack-object vos:x", "engine://..., s3://..., rados://... or daos://..."),
         ("--stack-object s3://b --stack-object-options x", "NAME=VALUE"),
         ("--stack-object s3://b --stack-object-options nothing=1", "nothing"),
-        ("--device ./none", "there is no such block device"),
+        ("--device ./none", "the block device does not exist"),
         ("--passes 1", "2 to 50"),
     ] {
         let ended = scratch.run(&format!("stack --quick --size 64m {words}"));
@@ -114,7 +114,11 @@ fn too_little_space_is_told_before_anything_is_made_and_after_wrong_devices() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("not enough space") && ended.stderr.contains("--dir"), "{}", ended.stderr);
     let ended = scratch.run(&format!("{words} --device missing"));
-    assert!(ended.code == Some(2) && ended.stderr.contains("no such block device"), "{}", ended.stderr);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("the block device does not exist"),
+        "{}",
+        ended.stderr
+    );
     assert!(names_in(small.path()).is_empty());
 }
 

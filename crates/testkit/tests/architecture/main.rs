@@ -71,7 +71,8 @@ fn messages_file(name: &str) -> String {
 #[test]
 fn every_sentence_of_output_stands_in_the_files_of_messages() {
     let repository = Repository::open();
-    let messages = messages::messages(&repository.sources());
+    let sources = repository.sources();
+    let messages = messages::messages(&sources);
     assert!(messages.len() > 15, "sources were not found as they should be: {} crates", messages.len());
     if std::env::var_os("UPDATE_MESSAGES").is_some() {
         for (name, messages) in &messages {
@@ -80,6 +81,7 @@ fn every_sentence_of_output_stands_in_the_files_of_messages() {
         return;
     }
     assert_none(&messages::unclear(&messages));
+    assert_none(&messages::unprinted(&sources, &messages));
     let texts: std::collections::BTreeMap<_, _> = repository.texts().into_iter().collect();
     let complaint = |(name, messages): (&String, &std::collections::BTreeSet<String>)| {
         let file = messages_file(name);

@@ -21,12 +21,19 @@ const UNCLEAR: &[(&str, &str)] = &[
     ("could not be had", "is not available"),
     ("is worth", "equals"),
     ("there is none", "no X exists"),
+    ("that there is", "(leave it out)"),
+    ("what is", "a noun"),
+    ("what was", "a noun"),
+    ("goes on", "continues"),
+    ("as it stands", "unchanged"),
+    ("nobody", "no user, no process"),
+    ("processor", "CPU"),
+    ("the nearest", "the closest"),
     ("there is no such", "unknown"),
     ("none seen", "no difference detected"),
     ("with 95%", "95 % CI"),
     ("but for", "except for"),
     ("such as it is", "unchanged"),
-    ("of its own", "its own, or separate"),
     ("knows nothing", "does not support"),
     ("are told", "are reported"),
     ("is told", "is reported"),
@@ -46,7 +53,7 @@ pub(crate) fn messages(sources: &[Text]) -> BTreeMap<String, BTreeSet<String>> {
         if is_test(file) || UNSEEN.contains(&name) {
             continue;
         }
-        let shown = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let shown = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         found
             .entry(name.to_owned())
             .or_default()
@@ -78,6 +85,23 @@ pub(crate) fn unclear(messages: &BTreeMap<String, BTreeSet<String>>) -> Vec<Stri
     each.filter_map(wrong).collect()
 }
 
+/// Phrases of messages that the dialects replace by those of their tools, and that nothing prints: the replacement would silently do nothing.
+pub(crate) fn unprinted(sources: &[Text], messages: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let others = messages.iter().filter(|(name, _)| *name != "dialects").flat_map(|(_, messages)| messages);
+    let printed: Vec<&String> = others.collect();
+    let tables = sources.iter().filter(|(path, _)| path.starts_with("crates/dialects/src/refusals"));
+    // The name of the operation is put in where the sentence is printed.
+    let fixed = |phrase: &str| phrase.trim_end_matches("discard").trim_end_matches("rand").to_owned();
+    let all = tables.flat_map(|(_, text)| replaced(text));
+    all.filter(|phrase| !printed.iter().any(|message| message.contains(&fixed(phrase)))).collect()
+}
+
+/// Left sides of the tables of phrases in a source.
+fn replaced(text: &str) -> Vec<String> {
+    let tables = text.split("_PHRASES: Phrases = &[").skip(1).filter_map(|rest| rest.split("\n];").next());
+    tables.flat_map(|table| strings(table).into_iter().step_by(2)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,12 +113,22 @@ mod tests {
     #[test]
     fn sentences_are_found_and_names_are_not() {
         let text = "f(\"the disk is full: {free} left\"); g(\"two words\"); // \"not in a comment at all\"\n\
-                    h(\"goes on \\\n        here to its end\\n\");\n#[cfg(test)]\nmod tests { \"not in a test of it\" }";
-        let all = ["goes on here to its end\\n", "the disk is full: {free} left"];
+                    h(\"runs on \\\n        here to its end\\n\");\n#[cfg(test)]\nmod tests { \"not in a test of it\" }";
+        let all = ["runs on here to its end\\n", "the disk is full: {free} left"];
         assert_eq!(found("crates/layers/media/src/a.rs", text), all);
         assert!(found("crates/testkit/src/a.rs", text).is_empty());
         assert!(found("crates/media/tests/a.rs", text).is_empty());
         assert!(found("crates/media/src/tests/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn phrases_that_nothing_prints_are_found() {
+        let table = "const FIO_PHRASES: Phrases = &[\n    (\"use more of them\", \"a\"),\n    (\"nobody says this\", \"b\"),\n];\n";
+        let sources = [
+            ("crates/dialects/src/refusals.rs".to_owned(), table.to_owned()),
+            ("crates/media/src/a.rs".to_owned(), "f(\"please use more of them now\")".to_owned()),
+        ];
+        assert_eq!(unprinted(&sources, &messages(&sources)), ["nobody says this"]);
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Life {
             // What was read is durable: it came from the disk. What its opening changed is not, before the next close.
             let _ = world.disk.take_cuts();
         }
-        trace(format_args!("goes on here"));
+        trace(format_args!("continues here"));
         Some((world, promises))
     }
 

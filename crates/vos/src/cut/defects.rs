@@ -88,7 +88,7 @@ fn a_sync_that_failed_breaks_the_target() {
         let refused = |world: &World, ack| assert_eq!(world.write(2, 3, 100, ack), Err(StoreError::Broken));
         refused(&world, Ack::AsConfigured);
         refused(&world, Ack::Deferred);
-        assert_eq!(world.read(0, None), Some(1), "what was acknowledged can be read");
+        assert_eq!(world.read(0, None), Some(1), "acknowledged data can be read");
         assert!(world.pool.take().expect("open").close().is_err(), "{access:?}: it was not saved");
         at_each_cut(&world, |after| {
             assert_eq!((after.read(0, None), after.read(2, None)), (Some(1), None), "{access:?}");

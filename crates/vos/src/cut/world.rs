@@ -201,7 +201,7 @@ impl World {
         let is_damage =
             |line: &&String| !line.ends_with("interrupted updates of several targets were rolled back");
         let damage: Vec<_> = self.pool().findings().iter().filter(is_damage).collect();
-        assert_eq!(damage, [""; 0], "damage was found where there is none");
+        assert_eq!(damage, [""; 0], "undamaged data was reported as damaged");
         let labels: Vec<String> = self.pool().containers().into_iter().map(|facts| facts.label).collect();
         for label in &promises.others {
             assert!(labels.contains(label) || promises.unsure.contains(label), "container {label} is gone");

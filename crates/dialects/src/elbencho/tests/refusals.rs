@@ -110,7 +110,7 @@ fn paths_that_cannot_be_measured_are_refused() {
 fn unknown_options_come_with_the_nearest() {
     assert_eq!(
         refusal("-r --timelimt 3 f"),
-        "elbencho: \"--timelimt\" is not an option; the nearest is --timelimit"
+        "elbencho: \"--timelimt\" is not an option; the closest match is --timelimit"
     );
     assert!(refusal("-r -q 3 f").contains("\"-q\" is not an option"));
 }
@@ -120,7 +120,7 @@ fn configuration_files_are_checked_line_by_line() {
     let refused = |text: &str| refusal_on("-r -c /c /data/file", &machine().text("/c", text));
     assert_eq!(
         refused("threads=2\ntreads=3\n"),
-        "elbencho: \"--treads\" is not an option (path=\"/c\", line=2); the nearest is --threads"
+        "elbencho: \"--treads\" is not an option (path=\"/c\", line=2); the closest match is --threads"
     );
     assert!(refused("s3chksumalgo=x").contains("write, read, stat, list and delete of S3 objects"));
     assert!(refused("lat=maybe").contains("write true or false"));

@@ -114,7 +114,7 @@ fn an_error_names_file_line_section_and_key() {
     );
     assert_eq!(
         fault("[x]\nsize=1m\nthraed=1\n"),
-        "job file a.fio, line 3, section [x], thraed: unknown option; the nearest is thread"
+        "job file a.fio, line 3, section [x], thraed: unknown option; the closest match is thread"
     );
     assert_eq!(
         fault("[x]\nsize=1m\nrw=randrw\nba=4k,8k\n"),

@@ -64,7 +64,7 @@ fn options_are_refused_by_name_with_the_nearest() {
     refused("--log_issue_time=1", &["log_issue_time: requires write_lat_log and log_offset=1"]);
     refused("--random_generator=x", &["random_generator: \"x\": use one of tausworthe"]);
     refused("--nice=30", &["nice: ", "-20 to 19"]);
-    refused("--iodeph=4", &["--iodeph: ", "the nearest is --iodepth"]);
+    refused("--iodeph=4", &["--iodeph: ", "the closest match is --iodepth"]);
     refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: unknown option"]);
     refused("--client=host", &["--name: is not supported with --client: ", "job file"]);
     refused("--server", &["--server: is not supported: ", "strata service"]);

@@ -143,7 +143,7 @@ fn scripts_have_one_test_a_run() {
     for (script, part) in [
         ("blockSize=1m\nRUN\n", "IOR START"),
         ("IOR START\nRUN now\n", "is not a directive"),
-        ("IOR START\nblokSize=3m\nRUN\n", "the nearest is blockSize"),
+        ("IOR START\nblokSize=3m\nRUN\n", "the closest match is blockSize"),
         ("IOR START\ncollective=1\nRUN\n", "no collective calls"),
     ] {
         let told = refusal_on("-f job", &Machine::new().text("job", script));

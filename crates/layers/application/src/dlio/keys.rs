@@ -291,7 +291,7 @@ mod tests {
         for (text, told) in [
             ("", "no keys"),
             ("- 1", "no keys"),
-            ("train: {epoch: 5}", "train.epochs (the nearest"),
+            ("train: {epoch: 5}", "train.epochs (the closest"),
             ("dataset: {compression: gzip}", "dataset.compression=none"),
             ("reader: {odirect: true}", "direct=true"),
             ("dataset: {record_length: 1, record_length_bytes: 2}", "given twice"),

@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         for (text, told) in [
-            ("workload=unet3", "unet3d (the nearest"),
+            ("workload=unet3", "unet3d (the closest"),
             ("workload=./none.yaml", "cannot read"),
             ("accelerators=0", "or max"),
             ("accelerators=max reader.batch_size=40", "4 training steps"),

@@ -60,6 +60,6 @@ pub(super) fn refuse_resume(console: &dyn Console) -> Result<(), Error> {
             "resume",
             format!("a launcher has started {count} processes, which begin a run anew"),
         )
-        .remedy("start one process, which goes on with a run of one process, or leave out --resume")),
+        .remedy("start one process, which continues a run of one process, or leave out --resume")),
     }
 }

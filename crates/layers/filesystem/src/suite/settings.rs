@@ -192,7 +192,9 @@ impl Settings {
             let why = format!("use 1 to {}, the number of ranks", self.ranks);
             return Err(refused(section, "nproc", &value, &why));
         }
-        if let Some(count) = threads.filter(|count| *count > self.processes && count % self.processes != 0) {
+        if let Some(count) =
+            threads.filter(|count| *count > self.processes && !count.is_multiple_of(self.processes))
+        {
             let why =
                 format!("use fewer than {0}, or a multiple of {0}: so many processes search", self.processes);
             return Err(refused(section, "nproc", &count.to_string(), &why));

@@ -169,7 +169,8 @@ mod tests {
             let error = Sheet::of_line(text).unwrap_err().to_string();
             assert!(error.contains(accepted), "{text}: {error}");
         }
-        for (text, accepted) in [("seq_read = [1]", "a text with a unit"), ("seq_read", "no TOML")] {
+        for (text, accepted) in [("seq_read = [1]", "a text with a unit"), ("seq_read", "is not valid TOML")]
+        {
             let error = Sheet::of_file(text).unwrap_err();
             assert!(error.contains(accepted) && !error.contains('\n'), "{text}: {error}");
         }

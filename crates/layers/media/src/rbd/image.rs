@@ -227,9 +227,9 @@ fn not_opened(name: &ImageName, code: c_int) -> Error {
         return ceph::refused("the image cannot be opened", code).with("image", image);
     }
     let what = if snapshot.is_some() {
-        "there is no such image, or no such snapshot of it"
+        "the image does not exist, or the snapshot does not"
     } else {
-        "there is no such image"
+        "the image does not exist"
     };
     let space = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
     Error::new(ErrorKind::Usage, "rbd", what).with("pool", pool).with("image", image).remedy(format!(

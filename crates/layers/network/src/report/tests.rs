@@ -209,7 +209,7 @@ fn a_ladder_counts_rpcs_in_flight() {
     ));
     assert!(text.contains("\nin flight     rate"), "{text}");
     assert!(
-        text.contains("\nknee      8 in flight: 200k/s, mean 40.0 us; beyond it latency grows"),
+        text.contains("\nknee      8 in flight: 200k/s, mean 40.0 us; beyond it, latency grows"),
         "{text}"
     );
 }

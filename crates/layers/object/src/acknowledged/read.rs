@@ -117,7 +117,7 @@ impl Acknowledged {
                 self.phases.push(plan);
             }
             "update" => self.add(Entry::parse(rest)?)?,
-            other => return Err(format!("{other:?} is none of run, target, phase and update")),
+            other => return Err(format!("{other:?} is not run, target, phase or update")),
         }
         Ok(())
     }

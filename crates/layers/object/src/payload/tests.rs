@@ -14,7 +14,7 @@ fn value(record: u64, sequence: u64, bytes: usize) -> Vec<u8> {
 fn fault(value: &[u8], record: u64, at_least: Option<u64>) -> (&'static str, u64) {
     let fault =
         Payload::new(RUN, false).check(value, record, value.len() as u64, at_least).expect_err("a fault");
-    let digits = fault.detail.strip_prefix("from byte ").and_then(|rest| rest.split(' ').next());
+    let digits = fault.detail.strip_prefix("from byte ").and_then(|rest| rest.split(':').next());
     (fault.cause, digits.and_then(|digits| digits.parse().ok()).expect("a byte"))
 }
 

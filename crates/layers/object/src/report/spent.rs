@@ -152,7 +152,7 @@ mod tests {
         for (parts, told) in [
             (
                 &[("network", 2000), ("queue", 1000), ("service", 7000)][..],
-                "70 % of the time in the server's own work (a network round trip takes 25.0 us); look",
+                "70 % of the time in the server's own work (a network round trip takes 25.0 us); check",
             ),
             (
                 &[("network", 2000), ("service", 1000), ("storage", 7000)],
@@ -164,7 +164,7 @@ mod tests {
             ),
             (
                 &[("network", 9000), ("service", 500), ("client", 500)],
-                "90 % of the time in the network (the shortest round trip seen by TCP takes 25.0 us); look",
+                "90 % of the time in the network (the shortest round trip seen by TCP takes 25.0 us); check",
             ),
             (&[("network", 4000), ("service", 4000), ("client", 2000)], "no part dominates"),
         ] {

@@ -46,7 +46,7 @@ fn space_says_what_a_phase_took() {
     };
     let text = store(&seen);
     assert!(text.starts_with("1 target, durable by msync; SCM 64 MiB of 2 GiB used (+64 MiB)"), "{text}");
-    assert!(text.ends_with("index 1 MiB of memory") && !text.contains("NVMe"), "{text}");
+    assert!(text.ends_with("index uses 1 MiB of memory") && !text.contains("NVMe"), "{text}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn more_parts_than_there_may_be_are_refused() {
     let error = bed.prepare().expect_err("refused");
     assert_eq!(error.exit_code(), 2);
     assert!(
-        error.to_string().contains("are 10001 parts") && error.to_string().contains("parts of 1001 bytes"),
+        error.to_string().contains("need 10001 parts") && error.to_string().contains("parts of 1001 bytes"),
         "{error}"
     );
 }

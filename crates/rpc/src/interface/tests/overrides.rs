@@ -36,12 +36,12 @@ fn what_was_asked_for_is_taken() {
     };
     let found = |name: &str, domain: &str, why: &str| (name.to_owned(), domain.to_owned(), why.to_owned());
     let interface = options(Some("ib3"), None);
-    assert_eq!(chosen("tcp", &interface), found("ib3", "ib3", "asked for by --interface"));
-    assert_eq!(chosen("ofi+verbs", &interface), found("ib3", "mlx5_3", "asked for by --interface"));
+    assert_eq!(chosen("tcp", &interface), found("ib3", "ib3", "requested by --interface"));
+    assert_eq!(chosen("ofi+verbs", &interface), found("ib3", "mlx5_3", "requested by --interface"));
     let domain = options(None, Some("mlx5_2"));
     assert_eq!(chosen("ofi+verbs", &domain), found("ib2", "mlx5_2", "requested by --domain=mlx5_2"));
     let both = variables("ib1", "mlx5_1-rdm");
-    assert_eq!(chosen("ofi+verbs", &both), found("ib1", "mlx5_1-rdm", "asked for by OFI_INTERFACE"));
+    assert_eq!(chosen("ofi+verbs", &both), found("ib1", "mlx5_1-rdm", "requested by OFI_INTERFACE"));
     assert_eq!(chosen("tcp", &options(Some("lo"), None)).0, "lo");
     let bound = decide(&scan, "tcp", &interface).unwrap().choice.unwrap();
     assert!(bound.needs_binding);
@@ -72,7 +72,10 @@ fn what_cannot_be_is_refused_with_what_can() {
         refused("ofi+cxi", &options(Some("eth0"), None))
             .contains("no interface is up and has a Slingshot device")
     );
-    assert!(refused("ofi+verbs", &options(None, Some("mlx5_8"))).contains("--domain mlx5_8: no interface"));
+    assert!(
+        refused("ofi+verbs", &options(None, Some("mlx5_8")))
+            .contains("--domain mlx5_8: no usable interface has this domain")
+    );
     let crossed = refused("ofi+verbs", &options(Some("ib0"), Some("mlx5_1")));
     assert!(
         crossed.contains("not a domain of ib0") && crossed.ends_with("its domain is mlx5_0"),

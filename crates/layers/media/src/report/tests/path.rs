@@ -230,7 +230,7 @@ fn volatile_cache() {
 fn nearly_full() {
     let told =
         |shape: &Shape, free| detail("nearly_full", shape, |record| seen(record).free_fraction = Some(free));
-    assert_eq!(told(&WRITES, 0.03).unwrap(), "3.00% of the file system is free");
+    assert_eq!(told(&WRITES, 0.03).unwrap(), "only 3.00% of the file system is free");
     assert_eq!(told(&WRITES, 0.05), None);
     assert_eq!(told(&DRIVE, 0.03), None, "reads allocate nothing");
 }

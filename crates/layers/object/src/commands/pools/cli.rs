@@ -53,7 +53,7 @@ pub(in crate::commands) fn pool() -> Command {
                 .arg(word("store-targets", "N", "Number of targets that objects are spread over [default: 1]")),
         )
         .subcommand(verb("list", "List the pools there"))
-        .subcommand(verb("query", "Show a pool: space, index, containers and what was found when it was opened"))
+        .subcommand(verb("query", "Show a pool: space, index, containers and the findings of its opening"))
         .subcommand(
             verb("check", "Verify every checksum and reference of a pool that no process has open; compare copies with each other and parity with data")
                 .arg(

@@ -1,0 +1,52 @@
+//! The verdict about a row that does not scale from one host to several.
+
+use layer::StackKind;
+
+use super::hosts::OnHosts;
+use super::remedy::Remedy;
+use super::rows::Row;
+use super::step::{Step, further_runs};
+use super::verdict::{Verdict, intervals, nothing};
+use crate::record::{StackVerdict, StackVerdictKind};
+use crate::words::{clean, factor};
+
+/// The verdict that a row loses most on the way from one host to all.
+pub(super) fn verdict(step: &Step, hosts: &OnHosts<'_>, rows: &[Row<'_>]) -> Verdict {
+    let at = hosts.of[step.row];
+    let (row, count) = (&rows[at], hosts.count);
+    let further = further_runs(step, &hosts.steps);
+    let (shared, remedy) = match hosts.shares_target(step.row) {
+        Some(true) => (
+            "; they share it",
+            "the hosts share it: add drives, links or servers, or give each host one of its own",
+        ),
+        of_all => (
+            if of_all.is_some() { "; each has its own" } else { "" },
+            "each host has its own, so look below it for what they share: processors, a switch, a storage network",
+        ),
+    };
+    let sentence = format!(
+        "{} does not scale, at {}: {count} hosts reach {}x one host, {}x less than {count}x{}{shared}",
+        clean(&row.row.layer),
+        clean(&row.row.load),
+        factor(f64::from(count) / step.factor),
+        factor(step.factor),
+        intervals(step.interval, further),
+    );
+    let kind = match row.kind {
+        StackKind::Software => StackVerdictKind::Loss,
+        _ => StackVerdictKind::Limit,
+    };
+    let found = StackVerdict {
+        layer: Some(row.row.layer.clone()),
+        load: Some(row.row.load.clone()),
+        hosts: Some(count),
+        factor: Some(step.factor),
+        low: step.interval.map(|(low, _)| low),
+        high: step.interval.map(|(_, high)| high),
+        prediction_low: further.map(|(low, _)| low),
+        prediction_high: further.map(|(_, high)| high),
+        ..nothing(kind, &sentence)
+    };
+    Verdict { found, row: Some(at), remedies: vec![Remedy::told(remedy)] }
+}
