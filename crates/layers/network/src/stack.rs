@@ -37,7 +37,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
             window_share: 0.6,
             is_named,
             one_host: (!is_named && request.loopback_is_out_of_reach())
-                .then_some("the engine of the run serves over loopback alone (give --engine)"),
+                .then_some("the engine of the run is only on loopback: use --engine"),
             ..StackRowSpec::new(ROW, *load, planned(request, load, sizes, depth))
         }
     });

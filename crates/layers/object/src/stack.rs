@@ -26,8 +26,8 @@ const OVER_NETWORK: &str = "engine";
 /// Name of the first in a sentence.
 const CALLED: &str = "the embedded object store";
 /// Why several hosts cannot have it, and why they cannot reach the engine that the run serves.
-const OF_ONE_PROCESS: &str = "one process alone can have the store of a directory open";
-const OVER_LOOPBACK: &str = "the engine of the run serves over loopback alone (give --stack-object)";
+const OF_ONE_PROCESS: &str = "only one process can open the store of a directory";
+const OVER_LOOPBACK: &str = "the engine of the run is only on loopback: use --stack-object";
 /// Operations in flight: those that are made durable share a sync, and over the network they hide the way there.
 const IN_FLIGHT_SMALL: &str = "16";
 const IN_FLIGHT_LARGE: &str = "8";
