@@ -73,6 +73,8 @@ fn planned(request: &StackRequest<'_>, load: &str, sizes: &str, depth: &str) -> 
         options::apply(&mut made, "servers", &engine)
             .map_err(|error| Error::usage("stack", error.to_string()))?;
     }
-    made.token_file = request.token_file.map(Into::into);
+    // The engine of the run has no secret.
+    let is_named = request.engine.is_some() || address_of_store(request).is_some();
+    made.token_file = request.token_file.filter(|_| is_named).map(Into::into);
     Ok(made)
 }

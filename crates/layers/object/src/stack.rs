@@ -200,7 +200,8 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
         made.destroy_data = request.destroy_data;
         // "Network or server?" is what is asked of a store elsewhere; timing the parts of a request costs little beside its way there.
         made.split_latency = request.object.is_some() && ["engine", "s3"].contains(&driver.name);
-        made.token_file = request.token_file.filter(|_| driver.name == "engine").map(Into::into);
+        let is_of_user = request.object.is_some() && driver.name == "engine";
+        made.token_file = request.token_file.filter(|_| is_of_user).map(Into::into);
         Ok::<Spec, Error>(made)
     };
     let made = prepared(load.records)?;

@@ -3,6 +3,7 @@
 use driver::{Error, ErrorKind};
 use layer::{StackHosts, StackRowSpec};
 use report::record::StackRowHosts;
+use workload::options;
 use workload::plan::HostTargets;
 use workload::spec::Spec;
 
@@ -146,7 +147,11 @@ fn placed(spec: &Spec, stack: &StackSpec) -> Spec {
         host_targets: spec.host_targets.or(host_targets),
         fingerprints,
         tls,
-        token_file: stack.token_file.clone(),
+        // A layer with ways of its own to others has said what is for these.
+        token_file: match options::has_own(spec.layer, "token-file") {
+            true => spec.token_file.clone(),
+            false => stack.token_file.clone(),
+        },
         ..spec.clone()
     }
 }
