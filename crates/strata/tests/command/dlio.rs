@@ -72,7 +72,7 @@ fn a_workload_file_runs_on_files_and_objects() {
         "utilisation",
         "samples/s",
         "passes 0.1 %",
-        "npz is neither written nor parsed",
+        "npz is neither written nor",
         "dataset.data_folder",
     ] {
         assert!(ended.stdout.contains(part), "{part}: {}{}", ended.stdout, ended.stderr);
