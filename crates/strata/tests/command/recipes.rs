@@ -121,7 +121,7 @@ fn on_a_cluster() {
         assert!(was_tested(recipe(&record, name)), "{}", recipe(&record, name));
     }
     let found = recipe(&record, "ids-in-blocks");
-    assert!(found["reason"].as_str().unwrap().contains("rados has no allocate-ids"), "{found}");
+    assert!(found["reason"].as_str().unwrap().contains("rados does not support allocate-ids"), "{found}");
 }
 
 #[test]

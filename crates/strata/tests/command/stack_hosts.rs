@@ -82,9 +82,12 @@ fn rows_are_measured_on_one_host_and_on_all_of_them() {
 
     let text = scratch.run("report results/record.json").stdout;
     assert!(text.lines().count() <= 35, "{text}");
-    for words in
-        ["1 host    write 1 MiB", "2 hosts   write 1 MiB", "object, dfs: only one process can open", "verdict"]
-    {
+    for words in [
+        "1 host    write 1 MiB",
+        "2 hosts   write 1 MiB",
+        "object, dfs: only one process can open",
+        "verdict",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let full = scratch.run("report results/record.json --full").stdout;
