@@ -160,7 +160,11 @@ fn plan_rows(
         let planned = match (known.clone(), &mut given.spec) {
             // What could not be reached for one load is not tried again.
             (Some(why), _) => Err(Error::new(driver::ErrorKind::Run, "stack", why)),
-            (None, Err(error)) => Err(Error::new(error.kind(), "stack", error.to_string())),
+            (None, Err(error)) => {
+                // A layer that says where names the stack itself.
+                let why = error.to_string();
+                Err(Error::new(error.kind(), "stack", why.strip_prefix("stack: ").unwrap_or(&why)))
+            }
             (None, Ok(_)) if is_of_hosts => Ok(None),
             (None, Ok(spec)) => {
                 let all = match given.stage {

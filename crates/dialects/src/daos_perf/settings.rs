@@ -261,8 +261,8 @@ impl Settings {
             if !self.processes.is_multiple_of(self.ranks) {
                 let (processes, ranks) = (self.processes, self.ranks);
                 return table.refuse(
-                    format!("--procs {processes} does not divide by the {ranks} processes that a launcher has started"),
-                    format!("give a multiple of {ranks}, or leave it out: each of them is one"),
+                    format!("--procs {processes} is not a multiple of the {ranks} processes that a launcher started"),
+                    format!("give a multiple of {ranks}, or leave out --procs: each process is then one"),
                 );
             }
             self.check_stores(table, world, before)?;

@@ -186,7 +186,7 @@ fn made(request: &StackRequest<'_>, row: &Row, words: &Words) -> StackRowSpec {
         by_design: row.by_design,
         window_share: row.window_share,
         is_named: row.medium == Medium::Drive && request.device.is_some(),
-        one_host: (row.medium == Medium::Null).then_some("it is the cost of strata in one process"),
+        one_host: (row.medium == Medium::Null).then_some("it is strata's overhead in one process"),
         ..StackRowSpec::new(row.layer, &*words.name, planned(request, row, words))
     }
 }

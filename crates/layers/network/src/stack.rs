@@ -37,7 +37,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
             window_share: 0.6,
             is_named,
             one_host: (!is_named && request.loopback_is_out_of_reach())
-                .then_some("the engine of the run serves over loopback alone (give --engine)"),
+                .then_some("the engine of the run is only on loopback: use --engine"),
             ..StackRowSpec::new(ROW, *load, planned(request, load, sizes, depth))
         }
     });
@@ -73,6 +73,8 @@ fn planned(request: &StackRequest<'_>, load: &str, sizes: &str, depth: &str) -> 
         options::apply(&mut made, "servers", &engine)
             .map_err(|error| Error::usage("stack", error.to_string()))?;
     }
-    made.token_file = request.token_file.map(Into::into);
+    // The engine of the run has no secret.
+    let is_named = request.engine.is_some() || address_of_store(request).is_some();
+    made.token_file = request.token_file.filter(|_| is_named).map(Into::into);
     Ok(made)
 }

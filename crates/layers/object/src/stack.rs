@@ -26,8 +26,8 @@ const OVER_NETWORK: &str = "engine";
 /// Name of the first in a sentence.
 const CALLED: &str = "the embedded object store";
 /// Why several hosts cannot have it, and why they cannot reach the engine that the run serves.
-const OF_ONE_PROCESS: &str = "one process alone can have the store of a directory open";
-const OVER_LOOPBACK: &str = "the engine of the run serves over loopback alone (give --stack-object)";
+const OF_ONE_PROCESS: &str = "only one process can open the store of a directory";
+const OVER_LOOPBACK: &str = "the engine of the run is only on loopback: use --stack-object";
 /// Operations in flight: those that are made durable share a sync, and over the network they hide the way there.
 const IN_FLIGHT_SMALL: &str = "16";
 const IN_FLIGHT_LARGE: &str = "8";
@@ -200,7 +200,8 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
         made.destroy_data = request.destroy_data;
         // "Network or server?" is what is asked of a store elsewhere; timing the parts of a request costs little beside its way there.
         made.split_latency = request.object.is_some() && ["engine", "s3"].contains(&driver.name);
-        made.token_file = request.token_file.filter(|_| driver.name == "engine").map(Into::into);
+        let is_of_user = request.object.is_some() && driver.name == "engine";
+        made.token_file = request.token_file.filter(|_| is_of_user).map(Into::into);
         Ok::<Spec, Error>(made)
     };
     let made = prepared(load.records)?;

@@ -17,12 +17,12 @@ pub(super) fn verdict(step: &Step, hosts: &OnHosts<'_>, rows: &[Row<'_>]) -> Ver
     let further = further_runs(step, &hosts.steps);
     let (shared, remedy) = match hosts.shares_target(step.row) {
         Some(true) => (
-            "; they share it",
-            "the hosts share it: add drives, links or servers, or give each host one of its own",
+            "; the hosts share it",
+            "the hosts share it: add drives, links or servers, or use a separate one per host",
         ),
         of_all => (
-            if of_all.is_some() { "; each has its own" } else { "" },
-            "each host has its own, so look below it for what they share: processors, a switch, a storage network",
+            if of_all.is_some() { "; each host has a separate one" } else { "" },
+            "each host has a separate one: check the resources that they share below it, such as CPUs, a switch or a storage network",
         ),
     };
     let sentence = format!(

@@ -3,6 +3,7 @@
 use driver::{Error, ErrorKind};
 use layer::{StackHosts, StackRowSpec};
 use report::record::StackRowHosts;
+use workload::options;
 use workload::plan::HostTargets;
 use workload::spec::Spec;
 
@@ -24,26 +25,26 @@ pub(super) fn asked(stack: &StackSpec) -> Result<Option<StackHosts>, Error> {
     }
     let (count, are_local) = named_hosts(&stack.hosts)?;
     if count < 2 {
-        return Err(refusal("one host: there is nothing from one to several")
-            .remedy("give two hosts or more, such as local:2, or leave --hosts out"));
+        return Err(refusal("one host: scaling requires several")
+            .remedy("give two hosts or more, such as local:2, or leave out --hosts"));
     }
     let is_own = stack.hosts.host_targets == Some(HostTargets::Own);
     let refused = [
-        (stack.try_remedy, "--try runs a remedy on this machine alone", "leave out --try or --hosts"),
+        (stack.try_remedy, "--try runs a remedy only on this machine", "leave out --try or --hosts"),
         (
             stack.app.is_some(),
-            "--app is measured on this machine alone",
-            "leave out --app, and compare hosts by strata app NAME TARGET --hosts LIST",
+            "--app is measured only on this machine",
+            "leave out --app, and compare hosts with strata app NAME TARGET --hosts LIST",
         ),
         (
             stack.gpu.is_some() && !are_local,
-            "--gpu is measured on this machine alone",
+            "--gpu is measured only on this machine",
             "leave out --gpu, or give --hosts local:N",
         ),
         (
             is_own && are_local,
-            "--host-targets own: processes of one machine have the same scratch path",
-            "leave out --host-targets, or give hosts on machines of their own",
+            "--host-targets own: processes of one machine use the same scratch path",
+            "leave out --host-targets, or give hosts on separate machines",
         ),
     ];
     match refused.into_iter().find(|(is_refused, ..)| *is_refused) {
@@ -59,7 +60,7 @@ fn refusal(why: &str) -> Error {
 /// Refuses a row of one process where the hosts are not on its machine: beside theirs its figure would mean nothing.
 pub(super) fn check(given: &mut StackRowSpec, hosts: Option<StackHosts>) {
     if let (Some(why), Some(StackHosts { are_local: false, .. })) = (given.one_host, hosts) {
-        let message = format!("they are not processes of this machine, and {why}");
+        let message = format!("the hosts are not processes of this machine, and {why}");
         given.spec = Err(Error::new(ErrorKind::Run, "hosts", message));
     }
 }
@@ -146,7 +147,11 @@ fn placed(spec: &Spec, stack: &StackSpec) -> Spec {
         host_targets: spec.host_targets.or(host_targets),
         fingerprints,
         tls,
-        token_file: stack.token_file.clone(),
+        // A layer with ways of its own to others has said what is for these.
+        token_file: match options::has_own(spec.layer, "token-file") {
+            true => spec.token_file.clone(),
+            false => stack.token_file.clone(),
+        },
         ..spec.clone()
     }
 }

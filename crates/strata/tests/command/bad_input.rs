@@ -103,7 +103,10 @@ fn words() {
         ("run missing.toml", "No such file or directory"),
         ("stack --dir missing", "no such directory (dir=missing)"),
         ("stack --dir data", "no such directory (dir=data)"),
-        ("stack --dir directory --device missing", "no such block device (device=missing)"),
+        (
+            "stack --dir directory --device missing",
+            "strata: stack: the block device does not exist (device=missing)",
+        ),
         ("stack --dir directory --device data", "no such block device (device=data)"),
     ]);
 }

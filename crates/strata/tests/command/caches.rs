@@ -57,7 +57,8 @@ fn stores_behind_engines_and_mounts_read_from_the_drive() {
     let object = format!(
         "object engine://{address}/tank --op get --dkeys 256 --value-size 4k --count 256 --pattern permutation"
     );
-    assert_eq!(fetches(&format!("{object} --cache keep")), 0);
+    // Pages of the program may be fetched, but no values.
+    assert!(fetches(&format!("{object} --cache keep")) < 64 * 4096);
     assert!(fetches(&format!("{object} --cache drop")) >= 256 * 4096);
     let files =
         format!("fs dfs+engine://{address}/tank/files --op write,read --shape private --block-size 64k");

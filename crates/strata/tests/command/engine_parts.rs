@@ -260,7 +260,8 @@ fn the_verdict_of_a_stack_says_that_it_is_the_network() {
     let record = read_record(&scratch.join("record.json"));
     let spent = record["stack"]["verdict"]["spent"].as_str().unwrap();
     assert!(
-        spent.starts_with("engine at ") && spent.contains("of the time in the network (a round trip takes"),
+        spent.starts_with("engine at ")
+            && spent.contains("of the time in the network (the shortest round trip"),
         "{spent}"
     );
     assert!(ended.stdout.contains("spent     engine at "), "{}", ended.stdout);

@@ -35,7 +35,10 @@ fn three_hosts_share_an_engine() {
     assert_eq!(record["phases"][0]["plan"]["load"]["place"]["targets"], "shared");
     assert_eq!(containers(&scratch, &at).as_array().map(Vec::len), Some(0), "the first host has removed it");
     let text = said(&scratch);
-    assert!(text.contains("distributed over all hosts") && text.contains("worker 1 further on"), "{text}");
+    assert!(
+        text.contains("distributed over all hosts") && text.contains("worker 1 positions later"),
+        "{text}"
+    );
 
     // What hosts have stored, threads read, and the other way round.
     scratch.measured(&format!("object {at}/fields/kept --op put {load} --hosts local:3 --keep"));

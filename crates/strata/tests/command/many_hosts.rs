@@ -440,7 +440,7 @@ fn more_hosts_than_open_files_are_refused_with_the_limit_to_raise() {
     let ended = command.env("XDG_STATE_HOME", state_of(scratch.path())).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    for part in ["200 hosts need 264 open files", "hard_limit=100", "ulimit -Hn"] {
+    for part in ["200 hosts require 264 open files", "hard_limit=100", "ulimit -Hn"] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

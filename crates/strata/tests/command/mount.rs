@@ -102,7 +102,7 @@ fn one_in_the_background_stands_when_the_command_returns() {
         ("mount dfs+vos:none none", "mkdir -p"),
         ("mount other:x mnt", "dfs+vos:DIR"),
         ("mount dfs+vos:x mnt --threads 0", "--threads"),
-        ("mount dfs+vos:x mnt --foreground --background", "contradict"),
+        ("mount dfs+vos:x mnt --foreground --background", "conflicts with"),
     ] {
         let refused = scratch.run(words);
         assert_eq!(refused.code, Some(2), "{words}: {}", refused.stderr);

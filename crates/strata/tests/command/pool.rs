@@ -172,7 +172,7 @@ fn options_of_a_pool_need_one() {
     refused(
         &scratch,
         "engine --path . --dir tank --scm 128m",
-        "this one is smaller (asked=128MiB, has=64MiB)",
+        "the existing pool is smaller (asked=128MiB, has=64MiB)",
     );
     refused(&scratch, "engine --path . --dir tank --targets 3", "pool_targets=2");
     assert_eq!(scratch.names(), ["tank"]);

@@ -134,13 +134,13 @@ fn a_run_takes_the_facts_of_the_pool_that_is_there() {
         &scratch,
         "object vos:tank --op put --dkeys 20 --threshold 4k",
         2,
-        "the pool was made with --threshold 16",
+        "the pool was created with --threshold 16",
     );
     refused(
         &scratch,
         "object vos:tank --op put --dkeys 20 --class RP_4G1",
         2,
-        "needs 4 targets, and the store has 3",
+        "needs 4 targets, but the store has 3",
     );
 }
 
@@ -233,7 +233,7 @@ fn what_is_in_a_pool_is_its_makers_alone() {
     assert_eq!(open_to_others(&scratch.join("above/tank")), [""; 0]);
     engine.signal(Signal::TERM);
     let (code, said) = engine.end();
-    assert_eq!((code, said.contains("may read")), (Some(0), false), "{said}");
+    assert_eq!((code, said.contains("can read")), (Some(0), false), "{said}");
     // The index that it wrote at its end, too.
     assert_eq!(open_to_others(&scratch.join("above/tank")), [""; 0]);
     scratch.measured("object vos:store --op put --dkeys 10 --keep");
@@ -245,7 +245,7 @@ fn what_is_in_a_pool_is_its_makers_alone() {
     engine.signal(Signal::TERM);
     let (code, said) = engine.end();
     assert!(
-        code == Some(0) && said.contains("other users of this machine may read the pool's files"),
+        code == Some(0) && said.contains("other users of this machine can read the pool's files"),
         "{said}"
     );
 }

@@ -91,7 +91,7 @@ fn what_cannot_be_tested_says_why() {
         ("object recipes vos:store --rounds 1", "--rounds"),
         ("object recipes vos:store --time 0", "--time"),
         ("object recipes vos:store --value-size 4k", "--value-size"),
-        ("object recipes nowhere:", "is no target of the object layer"),
+        ("object recipes nowhere:", "is not a target of the object layer"),
     ] {
         let ended = scratch.run(words);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{words}: {}", ended.stderr);
@@ -121,7 +121,7 @@ fn on_a_cluster() {
         assert!(was_tested(recipe(&record, name)), "{}", recipe(&record, name));
     }
     let found = recipe(&record, "ids-in-blocks");
-    assert!(found["reason"].as_str().unwrap().contains("rados has no allocate-ids"), "{found}");
+    assert!(found["reason"].as_str().unwrap().contains("rados does not support allocate-ids"), "{found}");
 }
 
 #[test]

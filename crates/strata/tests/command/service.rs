@@ -69,7 +69,7 @@ fn relative_directories_of_stores_are_those_of_the_leader() {
         assert!(plan.contains(&format!("\"{target}\"")), "{target}: {plan}");
     }
     let words = format!("object vos:closed --op put --count 8 --hosts {}", service.address);
-    refused(&scratch.run(&words), &[&format!("path={here}/closed"), "lies below"]);
+    refused(&scratch.run(&words), &[&format!("path={here}/closed"), "may only access paths below"]);
     assert!(!scratch.join("open/pool").exists(), "what was made is removed");
     assert!(!scratch.join("closed").exists());
 }

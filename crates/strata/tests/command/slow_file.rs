@@ -248,7 +248,7 @@ fn a_share_that_cannot_be_is_refused() {
         ("--op nop --rate 101%", "above 0% and up to 100%"),
         ("--op nop --rate x%", "above 0% and up to 100%"),
         ("--op nop --rate 70% --ladder depth=1,2", "leave out --ladder"),
-        ("--op nop --rate 70% --hosts local:2", "operations a second"),
+        ("--op nop --rate 70% --hosts local:2", "operations per second"),
         ("--rate 70% --op read,nop", "one --op"),
     ] {
         let ended = scratch.run(&format!("media null: {words}"));

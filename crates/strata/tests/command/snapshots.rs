@@ -168,7 +168,7 @@ fn what_cannot_be_read_so_is_refused() {
         expected.iter().for_each(|text| assert!(ended.stderr.contains(text), "{words}: {}", ended.stderr));
     };
     let s3 = "--s3-endpoint http://127.0.0.1:9";
-    let at_second = format!("epoch {} is no snapshot", second + 1);
+    let at_second = format!("has no snapshot with epoch {}", second + 1);
     let named = format!("existing snapshots: {first}");
     for (words, expected) in [
         (format!("{at} --op put --snapshot {first} --container c.0"), &["put changes the store"][..]),

@@ -82,9 +82,12 @@ fn rows_are_measured_on_one_host_and_on_all_of_them() {
 
     let text = scratch.run("report results/record.json").stdout;
     assert!(text.lines().count() <= 35, "{text}");
-    for words in
-        ["1 host    write 1 MiB", "2 hosts   write 1 MiB", "object, dfs: one process alone", "verdict"]
-    {
+    for words in [
+        "1 host    write 1 MiB",
+        "2 hosts   write 1 MiB",
+        "object, dfs: only one process can open",
+        "verdict",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let full = scratch.run("report results/record.json --full").stdout;
@@ -115,7 +118,7 @@ fn services_measure_on_their_machines_and_what_they_cannot_reach_is_missing() {
     }
     assert_eq!(scratch.names(), ["record.json"], "left something behind");
     let text = scratch.run("report record.json --warnings").stdout;
-    assert!(text.contains("give --engine") && text.contains("give --stack-object"), "{text}");
+    assert!(text.contains("use --engine") && text.contains("use --stack-object"), "{text}");
 }
 
 #[test]
@@ -168,10 +171,10 @@ fn what_hosts_cannot_do_is_refused_before_anything_is_made() {
         ("--hosts local:2 --host-targets own", "leave out --host-targets"),
         ("--hosts node1 --hosts node2 --gpu all", "give --hosts local:N"),
         ("--hosts [", "the bracket is not closed"),
-        ("--hosts-used 2", "--hosts-used is about hosts, and there are none"),
-        ("--host-targets shared", "--host-targets is about hosts, and there are none"),
+        ("--hosts-used 2", "--hosts-used requires hosts, but no hosts are given"),
+        ("--host-targets shared", "--host-targets requires hosts, but no hosts are given"),
         ("--hosts local:2 --rotate-hosts 1", "--rotate-hosts"),
-        ("--hosts local:2 --device ./none", "there is no such block device"),
+        ("--hosts local:2 --device ./none", "the block device does not exist"),
     ] {
         let ended = scratch.run(&format!("stack --quick --size 64m {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);

@@ -184,7 +184,7 @@ fn images_are_named_whole_and_must_be_reached() {
         ("--pool=p --rbdname=a/b", &["rbdname: ", "separator of image names"]),
         ("--pool=p --rbdname=i --nrfiles=2", &["nrfiles: ", "one job per image"]),
         ("--pool=p --rbdname=i --conf=a:b", &["conf: ", "colon"]),
-        ("--pool=p --rbdname=absent", &["rbdname: ", "no such image"]),
+        ("--pool=p --rbdname=absent", &["rbdname: ", "the image does not exist"]),
         ("--pool=p --rbdname=i --clustername=other", &["clustername: "]),
     ] {
         refused(&format!("{engine} {more}"), words);

@@ -103,7 +103,7 @@ pub(super) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         faster_by: row.faster_by,
         window_share: if row.is_file { 1.0 } else { 0.25 },
         is_named: row.layer == ROWS[0].layer,
-        one_host: Some("memory of GPUs is measured in one process"),
+        one_host: Some("GPU memory is measured in one process"),
         ..StackRowSpec::new(
             row.layer,
             load,
