@@ -122,9 +122,9 @@ fn copy_of_build(built: &Path) -> PathBuf {
             if linked.iter().any(|start| name.starts_with(start)) {
                 let path = entry.path();
                 if path.is_dir() {
-                    std::fs::remove_dir_all(path).unwrap()
+                    std::fs::remove_dir_all(path).unwrap();
                 } else {
-                    std::fs::remove_file(path).unwrap()
+                    std::fs::remove_file(path).unwrap();
                 }
             }
         }
