@@ -98,7 +98,7 @@ fn a_second_leader_is_refused_by_the_name_of_the_first_and_may_only_interrupt() 
         assert_eq!(second.interrupt()[0].as_ref().expect("it knows the token").as_deref(), Some("a job"));
         running.join().expect("no panic");
     });
-    service.wait_for("refused", "held by");
+    service.wait_for("refused", "in use by");
     service.wait_for("interrupted", "a job");
     service.works();
 }
