@@ -47,7 +47,7 @@ fn classes_over_several_targets_are_kept_in() {
         assert_eq!(refusal(class), "");
     }
     let error = refusal("RP_2G1");
-    assert!(error.contains("engines=1") && error.contains("lie on 2 engines"), "{error}");
+    assert!(error.contains("engines=1") && error.contains("need 2 engines"), "{error}");
     fake.set("engines", 4);
     for class in ["RP_2G1", "RP_2GX", "EC_2P1G1"] {
         assert_eq!(refusal(class), "");

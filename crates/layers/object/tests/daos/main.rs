@@ -379,7 +379,7 @@ fn failures_are_errnos_and_words() {
     let error = refused(wide);
     assert!(
         error.contains("the pool does not support objects of class RP_3G1")
-            && error.contains("lie on 3 engines"),
+            && error.contains("need 3 engines"),
         "{error}"
     );
     let mut integers = plan.clone();

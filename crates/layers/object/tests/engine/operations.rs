@@ -307,7 +307,7 @@ fn wrong_names_are_one_clear_line() {
     let mut plan = Rig::plan(&[ObjectOp::Fetch], 100, 1);
     plan.class = class("RP_3G1");
     let text = Rig::open(&whole, plan).map(drop).expect_err("too few targets").to_string();
-    assert!(text.contains("takes 3 targets, and the store has 2"), "{text}");
+    assert!(text.contains("needs 3 targets, but the store has 2"), "{text}");
 }
 
 #[test]
