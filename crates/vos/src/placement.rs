@@ -186,7 +186,7 @@ mod tests {
         let error = refuse("EC_4P2G2", 8);
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("EC_4P2G2 needs 12 targets, but the store has 8"), "{error}");
-        assert!(refuse("RP_3GX", 2).to_string().contains("takes 3 targets, and the store has 2"));
+        assert!(refuse("RP_3GX", 2).to_string().contains("needs 3 targets, but the store has 2"));
     }
 
     proptest! {
