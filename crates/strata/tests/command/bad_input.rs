@@ -107,7 +107,7 @@ fn words() {
             "stack --dir directory --device missing",
             "strata: stack: the block device does not exist (device=missing)",
         ),
-        ("stack --dir directory --device data", "no such block device (device=data)"),
+        ("stack --dir directory --device data", "the block device does not exist (device=data)"),
     ]);
 }
 
