@@ -295,7 +295,10 @@ fn copies_that_a_kill_cut_off_are_the_same_again() {
             drop(coded.pool.take());
             Pool::check(&coded.dir.path().join("pool")).expect("examined")
         };
-        assert!(report.is_clean() && report.notes.iter().any(|note| note.contains("cut off")), "{report:#?}");
+        assert!(
+            report.is_clean() && report.notes.iter().any(|note| note.contains("interrupted by")),
+            "{report:#?}"
+        );
         coded.pool =
             Some(Pool::open(&coded.dir.path().join("pool"), &OpenOptions::default()).expect("opens"));
         for number in &numbers {
