@@ -26,10 +26,10 @@ cat >"$linker/cc" <<CC
 #!/usr/bin/env bash
 case "\$*" in
     *' -o '*/deps/strata-* | *' -o '*/deps/libstrata_intercept*)
-        exec "$tools/bin/cargo-zigbuild" zig cc -- -target "$(uname -m)-linux-gnu.$GLIBC" "\$@" ;;
+        PATH=$tools/bin:\$PATH exec "$tools/bin/cargo-zigbuild" zig cc -- -target "$(uname -m)-linux-gnu.$GLIBC" "\$@" ;;
 esac
 exec "$(command -v cc)" "\$@"
 CC
 chmod +x "$linker/cc"
 # The sources read STRATA_GLIBC, so that cargo links again what was linked for another glibc.
-PATH=$linker:$tools/bin:$PATH STRATA_GLIBC=$GLIBC "$@"
+PATH=$linker:$PATH STRATA_GLIBC=$GLIBC "$@"

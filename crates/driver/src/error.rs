@@ -72,6 +72,12 @@ impl Error {
         self
     }
 
+    /// The operation that failed.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
     /// The sort of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

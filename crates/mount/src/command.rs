@@ -7,7 +7,7 @@ use std::process::{Command as Process, Stdio};
 use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
 use layer::command::{arguments, fill, table_as_markdown};
-use layer::{Command, CommandKind, Console};
+use layer::{Command, CommandKind, Console, Measures};
 use workload::help::{Example, Help};
 
 use crate::library::intercept_library;
@@ -48,8 +48,7 @@ pub fn command() -> Command {
         kind: CommandKind::Administration,
         help,
         define,
-        measures: false,
-        by_ranks: false,
+        measures: Measures::Nothing,
         run,
         document,
     }

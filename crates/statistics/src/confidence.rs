@@ -41,6 +41,13 @@ pub(crate) fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The median of some values, which it sorts; none of none. An even number of them has the mean of the two in the middle.
+pub fn median_of(values: &mut [f64]) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let lower = values.get(values.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(*lower, values[values.len() / 2]))
+}
+
 /// Sample variance (divided by n - 1); 0 for fewer than two values.
 pub(crate) fn variance_of(values: &[f64]) -> f64 {
     if values.len() < 2 {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::confidence::median_of;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::snapshot::{Snapshot, Waiting, WorkerSnapshot};
 
@@ -225,9 +226,7 @@ pub fn laggard(hosts: &[HostSnapshot]) -> Option<Laggard> {
         hosts.iter().enumerate().filter(|(_, host)| at_work(host)).collect();
     let find = |rate: fn(&HostSnapshot) -> f64| -> Option<Laggard> {
         let mut rates: Vec<f64> = driving.iter().map(|(_, host)| rate(host)).collect();
-        rates.sort_by(f64::total_cmp);
-        let (lower, upper) = (rates.get(rates.len().checked_sub(1)? / 2)?, rates.get(rates.len() / 2)?);
-        let median = f64::midpoint(*lower, *upper);
+        let median = median_of(&mut rates)?;
         let (host, slowest) = driving.iter().min_by(|one, other| rate(one.1).total_cmp(&rate(other.1)))?;
         (median > 0.0).then(|| Laggard { host: *host, below_median: 1.0 - rate(slowest) / median })
     };

@@ -35,7 +35,7 @@ pub use compare::{
     Difference, Direction, Figure, LEVEL, Verdict, adjust_for_many, decide, latency_resolution, mean_latency,
     percentile_latency, rate_over, window_points,
 };
-pub use confidence::{RateEstimate, estimate_mean, estimate_rate};
+pub use confidence::{RateEstimate, estimate_mean, estimate_rate, median_of};
 pub use distribution::student_t_quantile;
 pub use hanging::{Hanging, find_hanging};
 pub use histogram::{Bucket, Histogram, InvalidHistogram, PartHistograms, SparseHistogram};

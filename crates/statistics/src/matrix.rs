@@ -1,5 +1,7 @@
 //! Outliers in a matrix of times, such as latencies by sender and receiver: a row, a column or a single cell.
 
+use crate::confidence::median_of;
+
 /// Iterations of the median polish: it converges within a few, and what little moves afterwards decides nothing.
 const POLISH_ROUNDS: usize = 10;
 /// Fewest rows and columns, and cells in each, for a fit whose residuals say something about chance.
@@ -93,14 +95,9 @@ pub fn find_slow(times: &[Vec<Option<f64>>]) -> MatrixFinding {
     }
 }
 
-/// The middle of some values; 0 when there are none.
+/// The median of some values; 0 when there are none.
 fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    match (values.len(), values.len() / 2) {
-        (0, _) => 0.0,
-        (length, half) if length % 2 == 0 => f64::midpoint(values[half - 1], values[half]),
-        (_, half) => values[half],
-    }
+    median_of(values).unwrap_or(0.0)
 }
 
 fn median_deviation(values: &[f64]) -> f64 {

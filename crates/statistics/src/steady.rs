@@ -5,7 +5,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::confidence::{MeanError, mean_error, mean_error_about, mean_of, variance_of};
+use crate::confidence::{MeanError, mean_error, mean_error_about, mean_of, median_of, variance_of};
 use crate::distribution::student_t_quantile;
 
 /// Fewest intervals on which anything is decided.
@@ -284,27 +284,21 @@ fn line_explains_more(window: &[f64], at: usize) -> bool {
     together * together / square > levels
 }
 
-fn median_of(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { 0.5 * (values[middle - 1] + values[middle]) }
-}
-
 /// The rates with spikes replaced by the median around them, and how many there were. The first few are left alone:
 /// a single slow first interval is warm-up, not a spike.
 fn without_spikes(rates: &[f64]) -> (Vec<f64>, usize) {
     // The typical step between neighbours is the noise floor: a window of equal values would call anything a spike.
     let mut steps: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    let floor = 1.0484 * median_of(&mut steps);
+    let floor = 1.0484 * median_of(&mut steps).unwrap_or(0.0);
     let mut clean = rates.to_vec();
     let mut spikes = 0;
     for at in SPIKE_REACH..rates.len() {
         let end = (at + SPIKE_REACH + 1).min(rates.len());
         // At the end of the series the window reaches further back, so that two last rates do not outvote the rest.
         let mut around = rates[end - (2 * SPIKE_REACH + 1)..end].to_vec();
-        let median = median_of(&mut around);
+        let median = median_of(&mut around).unwrap_or(0.0);
         around.iter_mut().for_each(|value| *value = (*value - median).abs());
-        let deviation = (1.4826 * median_of(&mut around)).max(floor);
+        let deviation = (1.4826 * median_of(&mut around).unwrap_or(0.0)).max(floor);
         if (rates[at] - median).abs() > SPIKE_DEVIATIONS * deviation {
             clean[at] = median;
             spikes += 1;

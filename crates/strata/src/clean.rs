@@ -104,8 +104,10 @@ fn of_name(name: &str) -> Result<Vec<Run>, Error> {
     let own = manifest::of_run(&listing.run_id);
     // A record, and the manifest of a leader, stand for all hosts, each of which has a manifest of its own.
     let is_of_host = is_manifest && path_of(name).file_stem().is_none_or(|stem| *stem != *listing.run_id);
-    let mut paths = if is_of_host { Vec::new() } else { manifest::of_hosts(&listing.run_id) };
-    if !is_of_host || manifest::of_hosts(&listing.run_id).is_empty() {
+    let mut paths = manifest::of_hosts(&listing.run_id);
+    if is_of_host && !paths.is_empty() {
+        paths.clear();
+    } else {
         // Last: its directories hold what the hosts have made.
         paths.extend(own);
     }

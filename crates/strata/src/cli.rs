@@ -111,7 +111,7 @@ fn brought(is_meant: fn(CommandKind) -> bool) -> impl Iterator<Item = Command> {
 /// A command that a layer brings, with its arguments.
 fn defined(command: &layer::Command) -> Command {
     let defined = (command.define)();
-    if !command.measures {
+    if command.measures == layer::Measures::Nothing {
         return defined;
     }
     if defined.has_subcommands() {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clap::ArgMatches;
 use dialects::Render;
 use driver::{Capabilities, Error};
-use layer::{CommandKind, DriverEntry};
+use layer::{CommandKind, DriverEntry, Measures};
 use report::record::Record;
 use units::label_of;
 use workload::spec::{Layer, Spec};
@@ -88,7 +88,7 @@ fn carry_out_here(
 ) -> Result<u8, Error> {
     let command: Vec<layer::Command> = commands.into_iter().filter(|command| command.name == name).collect();
     let of_output = matches.subcommand().map_or(matches, |(_, below)| below);
-    let measures = command.iter().any(|command| command.measures);
+    let measures = command.iter().any(|command| command.measures != Measures::Nothing);
     refuse_several(&command, name)?;
     let output = if measures { cli::output_spec(of_output)? } else { OutputSpec::default() };
     carry_out(command, name, matches, &Terminal::new(words, output))
@@ -100,8 +100,11 @@ fn carry_out_here(
 /// Bad usage.
 pub(crate) fn refuse_several(commands: &[layer::Command], name: &str) -> Result<(), Error> {
     let mut own = commands.iter().filter(|command| command.name == name);
-    let is_alone = own.any(|command| command.measures && !command.by_ranks);
-    if is_alone { launcher::refuse_several(name) } else { Ok(()) }
+    if own.any(|command| command.measures == Measures::Alone) {
+        launcher::refuse_several(name)
+    } else {
+        Ok(())
+    }
 }
 
 /// Carries out the command of this name among those that layers bring.

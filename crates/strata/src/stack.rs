@@ -156,57 +156,53 @@ fn plan_rows(
             let window_ns = window_ns(stack) as f64 * given.window_share;
             spec.time = Some(Span((window_ns as u64).max(WINDOW_NS_MIN)));
         }
-        let is_of_hosts = hosts.is_some() && given.one_host.is_none();
-        let planned = match (known.clone(), &mut given.spec) {
+        let (layer, stage) = (given.layer, given.stage);
+        let (mut row, spec) = PlannedRow::of(given, hosts);
+        let planned = match (known.clone(), spec) {
             // What could not be reached for one load is not tried again.
             (Some(why), _) => Err(Error::new(driver::ErrorKind::Run, "stack", why)),
-            (None, Err(error)) => {
-                // A layer that says where names the stack itself.
-                let why = error.to_string();
-                Err(Error::new(error.kind(), "stack", why.strip_prefix("stack: ").unwrap_or(&why)))
+            (None, Err(error)) if error.operation() == "stack" => Err(error),
+            (None, Err(error)) => Err(Error::new(error.kind(), "stack", error.to_string())),
+            (None, Ok(spec)) if row.is_of_hosts => {
+                row.spec = Some(spec);
+                Ok(())
             }
-            (None, Ok(_)) if is_of_hosts => Ok(None),
-            (None, Ok(spec)) => {
-                let all = match given.stage {
-                    0 => phases_of(spec, runs, seed, rows_of(number)),
+            (None, Ok(mut spec)) => {
+                let all = match stage {
+                    0 => phases_of(&mut spec, runs, seed, rows_of(number)),
                     _ => Ok(std::mem::take(&mut phases)),
                 };
+                row.spec = Some(spec);
                 all.and_then(|all| {
                     phases = all;
                     let missing = || Error::usage("stack", "the preceding stage cannot be measured");
-                    let phase = phases.get(given.stage).cloned().ok_or_else(missing)?;
-                    Ok(Some(Planned { request: number, ..Planned::of(phase) }))
+                    let phase = phases.get(stage).cloned().ok_or_else(missing)?;
+                    row.planned = Some(Planned { request: number, ..Planned::of(phase) });
+                    Ok(())
                 })
             }
         };
-        let missing = planned.as_ref().err().map(|error| known.unwrap_or_else(|| error.to_string()));
-        match planned {
-            Err(error) if given.is_named => return Err(error),
-            Err(error) => {
-                refused.push((given.layer, error.to_string()));
-                rows.push(PlannedRow::new(given, hosts, None, missing));
+        if let Err(error) = planned {
+            if row.is_named {
+                return Err(error);
             }
-            Ok(planned) => rows.push(PlannedRow::new(given, hosts, planned, None)),
+            refused.push((layer, error.to_string()));
+            row.is_of_hosts = false;
+            row.row.missing = Some(known.unwrap_or_else(|| error.to_string()));
         }
+        rows.push(row);
     }
     Ok(rows)
 }
 
 impl PlannedRow {
-    /// A row as its layer gave it, with its phase where this process has planned it, or why it is missing.
-    fn new(
-        given: StackRowSpec,
-        hosts: Option<StackHosts>,
-        planned: Option<Planned>,
-        missing: Option<String>,
-    ) -> Self {
-        let is_named = given.is_named;
-        let is_of_hosts = hosts.is_some() && given.one_host.is_none() && missing.is_none();
+    /// A row as its layer gave it, before it is planned, and its spec.
+    fn of(given: StackRowSpec, hosts: Option<StackHosts>) -> (Self, Result<Spec, Error>) {
         let row = StackRow {
             layer: given.layer.to_owned(),
             load: given.load,
             phase: None,
-            missing,
+            missing: None,
             called: Some(given.called),
             kind: Some(given.kind),
             stands_on: given.stands_on,
@@ -218,7 +214,16 @@ impl PlannedRow {
             passes: Vec::new(),
             hosts: hosts.map(|hosts| hosts::of_row(hosts, given.one_host)),
         };
-        Self { row, spec: given.spec.ok(), planned, is_named, is_of_hosts, on_all: None, fills: Vec::new() }
+        let own = Self {
+            row,
+            spec: None,
+            planned: None,
+            is_named: given.is_named,
+            is_of_hosts: hosts.is_some() && given.one_host.is_none(),
+            on_all: None,
+            fills: Vec::new(),
+        };
+        (own, given.spec)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Arg, ArgMatches};
 use driver::Error;
-use layer::{Command, CommandKind, Console};
+use layer::{Command, CommandKind, Console, Measures};
 use units::clean;
 
 use crate::builtin;
@@ -20,8 +20,7 @@ pub(crate) fn all() -> Vec<Command> {
         kind: CommandKind::OfLayer,
         help,
         define,
-        measures: false,
-        by_ranks: false,
+        measures: Measures::Nothing,
         run,
         document: |_| {},
     };

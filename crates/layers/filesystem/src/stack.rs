@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
-use layer::stack::{loads, spec};
+use layer::stack::{ONE_PROCESS_OPENS, loads, spec};
 use layer::{RunContext, StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec, StackServed};
 use mount::{MountSpec, Mounted};
 use units::{Span, label_of, path_of};
@@ -20,8 +20,7 @@ const LIBRARY: &str = "dfs";
 const MOUNT: &str = "mount";
 /// Name of the second in a sentence.
 const LIBRARY_CALLED: &str = "files over objects through the library";
-/// Why several hosts cannot use the store of the library, or the mount.
-const OF_ONE_PROCESS: &str = "only one process can open the store of a directory";
+/// Why several hosts cannot use the mount.
 const OF_ONE_MOUNT: &str = "the run mounts them for one process";
 /// Name under which the mount is served.
 const MOUNT_SERVED: &str = "mount";
@@ -140,7 +139,7 @@ fn row(
         window_share: 0.8,
         one_host: match layer {
             LOCAL => None,
-            LIBRARY => Some(OF_ONE_PROCESS),
+            LIBRARY => Some(ONE_PROCESS_OPENS),
             _ => Some(OF_ONE_MOUNT),
         },
         ..StackRowSpec::new(layer, load.name, target.and_then(planned))
@@ -174,7 +173,7 @@ fn own_load(load: &StackLoad, target: Result<String, Error>) -> StackRowSpec {
         kind: StackKind::Software,
         stands_on: vec![StackCarrier::new("object", &load.name)],
         window_share: 0.0,
-        one_host: Some(OF_ONE_PROCESS),
+        one_host: Some(ONE_PROCESS_OPENS),
         ..StackRowSpec::new(LIBRARY, &*load.name, target.and_then(planned)).at(load)
     }
 }

@@ -29,14 +29,23 @@ pub struct Command {
     pub help: &'static [(&'static str, Help)],
     /// Its arguments, for the parser and for help.
     pub define: fn() -> clap::Command,
-    /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too, or each of the commands below it has them.
-    pub measures: bool,
-    /// Whether the processes that a launcher has started carry it out together ([`Console::bench_of_ranks`]); else it is refused where there are several.
-    pub by_ranks: bool,
+    /// How it measures, if it does.
+    pub measures: Measures,
     /// Carries it out; the exit code.
     pub run: Run,
     /// Writes the tables of its options as Markdown.
     pub document: fn(&mut String),
+}
+
+/// How a command measures. One that does has the options of the output of a run too, or each of the commands below it has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measures {
+    /// It does not: each of several processes that a launcher has started carries it out by itself.
+    Nothing,
+    /// By [`Console::bench`], in one process: it is refused where a launcher has started several.
+    Alone,
+    /// Also by [`Console::bench_of_ranks`]: the processes that a launcher has started carry it out together.
+    ByRanks,
 }
 
 /// Carries a command out; the exit code.

@@ -26,7 +26,9 @@ pub mod storage;
 pub const SCHEMA_VERSION: u32 = 1;
 
 pub use cache::CacheBefore;
-pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, Ranks, ServerOptions};
+pub use command::{
+    Bench, BenchRequest, Command, CommandKind, Console, Ending, Measures, Ranks, ServerOptions,
+};
 pub use confinement::{ConfinedPaths, Confinement};
 pub use device::device_activity;
 pub use hosts::{HostLink, Hosts, Meeting, Met, Together};

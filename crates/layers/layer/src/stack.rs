@@ -184,6 +184,9 @@ impl StackLoads {
     }
 }
 
+/// Why several hosts cannot carry out a row on a store in a directory.
+pub const ONE_PROCESS_OPENS: &str = "only one process can open the store of a directory";
+
 /// Hosts that carry rows out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackHosts {

@@ -24,7 +24,7 @@ const ON_LOOPBACK: &[&str] = &["loopback"];
 
 /// Rows of the network: to the engine that the user named, that of the user's store, or the one that the run serves.
 pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
-    let is_named = request.engine.is_some() || address_of_store(request).is_some();
+    let is_named = is_named(request);
     let is_local = !is_named || engine(request).is_ok_and(|engine| is_loopback(&engine));
     let rows = LOADS.iter().map(|(load, sizes, depth)| {
         // A round trip of a small message is no use of the link that could be compared with memory.
@@ -42,6 +42,11 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         }
     });
     rows.collect()
+}
+
+/// Whether the user named the engine, by itself or with a store.
+fn is_named(request: &StackRequest<'_>) -> bool {
+    request.engine.is_some() || address_of_store(request).is_some()
 }
 
 /// Address in the URL of the user's store, where an engine serves it.
@@ -74,7 +79,6 @@ fn planned(request: &StackRequest<'_>, load: &str, sizes: &str, depth: &str) -> 
             .map_err(|error| Error::usage("stack", error.to_string()))?;
     }
     // The engine of the run has no secret.
-    let is_named = request.engine.is_some() || address_of_store(request).is_some();
-    made.token_file = request.token_file.filter(|_| is_named).map(Into::into);
+    made.token_file = request.token_file.filter(|_| is_named(request)).map(Into::into);
     Ok(made)
 }

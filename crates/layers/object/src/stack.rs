@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
 use layer::server::{LocalEngine, LocalRequest, split_cores};
-use layer::stack::{loads, spec};
+use layer::stack::{ONE_PROCESS_OPENS, loads, spec};
 use layer::{
     CacheBefore, RunContext, StackCarrier, StackHosts, StackKind, StackLoad, StackRequest, StackRowSpec,
     StackServed,
@@ -25,8 +25,7 @@ const IN_PROCESS: &str = "object";
 const OVER_NETWORK: &str = "engine";
 /// Name of the first in a sentence.
 const CALLED: &str = "the embedded object store";
-/// Why several hosts cannot have it, and why they cannot reach the engine that the run serves.
-const OF_ONE_PROCESS: &str = "only one process can open the store of a directory";
+/// Why other machines cannot reach the engine that the run serves.
 const OVER_LOOPBACK: &str = "the engine of the run is only on loopback: use --stack-object";
 /// Operations in flight: those that are made durable share a sync, and over the network they hide the way there.
 const IN_FLIGHT_SMALL: &str = "16";
@@ -45,6 +44,12 @@ struct Load {
     name: &'static str,
     records: &'static [(&'static str, &'static str)],
     objects: &'static [(&'static str, &'static str)],
+}
+
+impl Load {
+    fn reads(&self) -> bool {
+        [loads::READ_LARGE, loads::READ_SMALL].contains(&self.name)
+    }
 }
 
 const LOADS: &[Load] = &[
@@ -97,7 +102,9 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
     let planned = || {
         let mut made = spec(LAYER, target, format!("{IN_PROCESS}: {}", load.name), load.records)?;
         limit_writes(request, &mut made, load)?;
-        read_cold(&mut made, load)?;
+        if load.reads() {
+            read_cold(&mut made)?;
+        }
         ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(in_process_bytes(request)));
         Ok(made)
     };
@@ -107,7 +114,7 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
         stands_on: is_of_drive.then(|| StackCarrier::new("media", load.name)).into_iter().collect(),
         faster_by: is_of_drive.then_some("one sync shared by all updates in flight"),
         window_share: 0.6,
-        one_host: Some(OF_ONE_PROCESS),
+        one_host: Some(ONE_PROCESS_OPENS),
         ..StackRowSpec::new(IN_PROCESS, load.name, planned())
     }
 }
@@ -140,7 +147,7 @@ fn own_load(request: &StackRequest<'_>, target: &str, number: u64, load: &StackL
         stands_on: vec![StackCarrier::new("media", &load.name)],
         faster_by: Some("mapped memory, and one sync shared by several updates"),
         window_share: 0.0,
-        one_host: Some(OF_ONE_PROCESS),
+        one_host: Some(ONE_PROCESS_OPENS),
         ..StackRowSpec::new(IN_PROCESS, &*load.name, planned()).at(load)
     }
 }
@@ -188,10 +195,10 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
     let prepared = |words| {
         let mut made = spec(LAYER, &target, name.clone(), words)?;
         limit_writes(request, &mut made, load)?;
-        if driver.capabilities.options.contains(&"cache") {
-            // Hosts plan all rows as one run, whose phases have a store with the same options.
-            let all = Load { name: loads::READ_LARGE, ..*load };
-            read_cold(&mut made, if request.hosts.is_some() { &all } else { load })?;
+        // Hosts plan all rows as one run, whose phases have a store with the same options.
+        let is_cold = load.reads() || request.hosts.is_some();
+        if is_cold && driver.capabilities.options.contains(&"cache") {
+            read_cold(&mut made)?;
         }
         for (key, value) in request.object.map(|_| request.object_options).unwrap_or_default() {
             options::apply(&mut made, key, value)
@@ -209,10 +216,7 @@ fn remote_spec(request: &StackRequest<'_>, layer: &str, load: &Load) -> Result<S
 }
 
 /// Reads come from the drive in every pass: what was stored last is in memory on a drive, until the log has gone on.
-fn read_cold(made: &mut Spec, load: &Load) -> Result<(), Error> {
-    if ![loads::READ_LARGE, loads::READ_SMALL].contains(&load.name) {
-        return Ok(());
-    }
+fn read_cold(made: &mut Spec) -> Result<(), Error> {
     options::apply(made, "cache", "drop").map_err(|error| Error::usage("stack", error.to_string()))
 }
 

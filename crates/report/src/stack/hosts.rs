@@ -1,6 +1,6 @@
 //! Rows of a stack on several hosts at once: what is lost on the way from one host to all, and which hosts are slower than the others.
 
-use statistics::{Difference, LAG_MAX, PassSpread, adjust_for_many, by_origin};
+use statistics::{Difference, LAG_MAX, adjust_for_many, by_origin, median_of};
 use workload::plan::HostTargets;
 
 use super::rows::{Row, row_of};
@@ -60,11 +60,9 @@ fn step(row: usize, all: &Row<'_>, (below, one): (usize, &Row<'_>), count: u32) 
     if together.is_empty() {
         return None;
     }
-    let (factor, interval) = of_passes(&together, &alone)?;
-    let logarithms: Vec<f64> =
-        together.iter().zip(&alone).map(|(together, alone)| (alone / together).ln()).collect();
+    let (factor, interval, spread) = of_passes(&together, &alone);
     let finding = on_itself(all, one, factor, interval);
-    Some(Step { row, below, factor, interval, spread: PassSpread::of(&logarithms), finding })
+    Some(Step { row, below, factor, interval, spread, finding })
 }
 
 /// Steps that are losses of their own: what a row loses that stands on one which loses as much on the way, or more, is the loss of that one.
@@ -104,7 +102,7 @@ fn against_others(at: usize, row: &Row<'_>) -> Vec<(usize, String, Difference)> 
         let pairs = passes.iter().filter_map(|pass| {
             let own = pass.iter().find(|(other, _)| other == name)?.1;
             let others = pass.iter().filter(|(other, _)| other != name).map(|(_, rate)| *rate);
-            Some((median(others.collect())?, own))
+            Some((median_of(&mut others.collect::<Vec<_>>())?, own))
         });
         let (others, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
         Difference::of_pairs(&others, &own, 0.0)
@@ -121,11 +119,6 @@ fn rates(all: &Row<'_>, phase: &PhaseRecord) -> Vec<(String, f64)> {
     };
     let hosts = by_origin(&phase.samples).into_iter();
     hosts.filter_map(|host| Some((host.origin?, rate(&host.figures)))).collect()
-}
-
-fn median(mut rates: Vec<f64>) -> Option<f64> {
-    rates.sort_by(f64::total_cmp);
-    Some(f64::midpoint(*rates.get(rates.len().checked_sub(1)? / 2)?, *rates.get(rates.len() / 2)?))
 }
 
 /// The figures of rows on several hosts, by the index of the row, as the record keeps them.

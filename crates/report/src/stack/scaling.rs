@@ -5,8 +5,8 @@ use layer::StackKind;
 use super::hosts::OnHosts;
 use super::remedy::Remedy;
 use super::rows::Row;
-use super::step::{Step, further_runs};
-use super::verdict::{Verdict, intervals, nothing};
+use super::step::Step;
+use super::verdict::{Verdict, about};
 use crate::record::{StackVerdict, StackVerdictKind};
 use crate::words::{clean, factor};
 
@@ -14,7 +14,6 @@ use crate::words::{clean, factor};
 pub(super) fn verdict(step: &Step, hosts: &OnHosts<'_>, rows: &[Row<'_>]) -> Verdict {
     let at = hosts.of[step.row];
     let (row, count) = (&rows[at], hosts.count);
-    let further = further_runs(step, &hosts.steps);
     let (shared, remedy) = match hosts.shares_target(step.row) {
         Some(true) => (
             "; the hosts share it",
@@ -25,28 +24,19 @@ pub(super) fn verdict(step: &Step, hosts: &OnHosts<'_>, rows: &[Row<'_>]) -> Ver
             "each host has a separate one: check the resources that they share below it, such as CPUs, a switch or a storage network",
         ),
     };
-    let sentence = format!(
-        "{} does not scale, at {}: {count} hosts reach {}x one host, {}x less than {count}x{}{shared}",
-        clean(&row.row.layer),
-        clean(&row.row.load),
-        factor(f64::from(count) / step.factor),
-        factor(step.factor),
-        intervals(step.interval, further),
-    );
+    let sentence = |interval: &str| {
+        format!(
+            "{} does not scale, at {}: {count} hosts reach {}x one host, {}x less than {count}x{interval}{shared}",
+            clean(&row.row.layer),
+            clean(&row.row.load),
+            factor(f64::from(count) / step.factor),
+            factor(step.factor),
+        )
+    };
     let kind = match row.kind {
         StackKind::Software => StackVerdictKind::Loss,
         _ => StackVerdictKind::Limit,
     };
-    let found = StackVerdict {
-        layer: Some(row.row.layer.clone()),
-        load: Some(row.row.load.clone()),
-        hosts: Some(count),
-        factor: Some(step.factor),
-        low: step.interval.map(|(low, _)| low),
-        high: step.interval.map(|(_, high)| high),
-        prediction_low: further.map(|(low, _)| low),
-        prediction_high: further.map(|(_, high)| high),
-        ..nothing(kind, &sentence)
-    };
+    let found = StackVerdict { hosts: Some(count), ..about((row, step), &hosts.steps, kind, sentence) };
     Verdict { found, row: Some(at), remedies: vec![Remedy::told(remedy)] }
 }

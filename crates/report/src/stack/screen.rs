@@ -46,6 +46,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     let general: Vec<&str> = loads(&rows).into_iter().filter(|load| owner(&rows, load).is_none()).collect();
     // An application's rows need the room of the names and of the second lines.
     let hosts = on_hosts(record, &rows);
+    let (warnings, by_design) = warnings_and_design(record, stack);
     let is_dense = detail == Detail::Screen && (!owners.is_empty() || hosts.is_some());
     let first = if hosts.is_some() { "1 host" } else { "layer" };
     for group in general.chunk_by(|a, b| is_of_names(a) == is_of_names(b)) {
@@ -76,8 +77,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
         hosts.iter().for_each(|hosts| hosts::told(page, hosts));
         let phases = phases(record, stack);
         notes_of(page, &phases);
-        let (shown, by_design) = warnings(record, stack);
-        warnings_of(page, &shown);
+        warnings_of(page, &warnings);
         if !by_design.is_empty() {
             page.field("by design", &by_design.join("; "), Style::Faint);
         }
@@ -90,7 +90,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     if let Some(trial) = &stack.trial {
         page.field("tried", &tried(record, trial), Style::Plain);
     }
-    let mut reliability = reliability(&rows, &steps, kinds(&warnings(record, stack).0), detail);
+    let mut reliability = reliability(&rows, &steps, kinds(&warnings), detail);
     if is_dense && general.iter().any(is_of_names) {
         reliability.push_str("; create, stat, remove: --full");
     }
@@ -298,16 +298,8 @@ fn figures(rows: &[Row<'_>], steps: &[Step]) -> Table {
 
 /// Lines about rows that were left out, that say nothing, or that cannot be.
 fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
-    let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
-    for row in rows {
-        let Some(why) = &row.row.missing else { continue };
-        match missing.iter_mut().find(|(known, _)| known == why) {
-            Some((_, layers)) if layers.contains(&row.row.layer.as_str()) => {}
-            Some((_, layers)) => layers.push(&row.row.layer),
-            None => missing.push((why, vec![&row.row.layer])),
-        }
-    }
-    for (why, layers) in missing {
+    let missing = rows.iter().filter_map(|row| Some((row.row.missing.as_deref()?, &*row.row.layer)));
+    for (why, layers) in by_reason(missing) {
         page.field("missing", &clean(&format!("{}: {why}", layers.join(", "))), Style::Plain);
     }
     for row in rows {
@@ -345,24 +337,36 @@ fn phases<'a>(record: &'a Record, stack: &StackRecord) -> Vec<(String, &'a Phase
 }
 
 /// Warnings of all passes and of a trial; and, in words, those that state what a row measures on purpose: `file: buffered_writes`.
-fn warnings<'a>(record: &'a Record, stack: &StackRecord) -> (Vec<(String, Vec<&'a Doubt>)>, Vec<String>) {
-    let mut by_design: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+fn warnings_and_design<'a>(
+    record: &'a Record,
+    stack: &'a StackRecord,
+) -> (Vec<(String, Vec<&'a Doubt>)>, Vec<String>) {
+    let mut by_design: Vec<(&str, &str)> = Vec::new();
     let mut all: Vec<(String, Vec<&Doubt>)> = Vec::new();
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| stack.has(*at)) {
         let row = stack.row_of(at);
         let is_meant = |doubt: &&Doubt| row.is_some_and(|row| row.by_design.contains(&doubt.kind));
         let (meant, shown): (Vec<&Doubt>, Vec<&Doubt>) = phase.doubts.iter().partition(is_meant);
-        for (doubt, row) in meant.iter().filter_map(|doubt| Some((doubt, row?))) {
-            let layers = by_design.entry(&doubt.kind).or_default();
-            if !layers.contains(&row.layer) {
-                layers.push(row.layer.clone());
-            }
-        }
+        by_design.extend(meant.iter().filter_map(|doubt| Some((&*doubt.kind, &*row?.layer))));
         all.push((phase.plan.name().clone(), shown));
     }
-    let words =
-        by_design.iter().map(|(kind, layers)| clean(&format!("{kind} ({})", layers.join(", "))).into_owned());
+    by_design.sort_by_key(|(kind, _)| *kind);
+    let kinds = by_reason(by_design).into_iter();
+    let words = kinds.map(|(kind, layers)| clean(&format!("{kind} ({})", layers.join(", "))).into_owned());
     (all, words.collect())
+}
+
+/// Reasons with the layers that they are of, each once, in the order in which they come.
+fn by_reason<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (why, layer) in pairs {
+        match found.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, layers)) if layers.contains(&layer) => {}
+            Some((_, layers)) => layers.push(layer),
+            None => found.push((why, vec![layer])),
+        }
+    }
+    found
 }
 
 /// How many kinds of warnings these are.

@@ -72,17 +72,15 @@ fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
         })
         .collect();
     let (own, other): (Vec<f64>, Vec<f64>) = pairs.iter().map(|(own, other, _)| (*own, *other)).unzip();
-    let (factor, interval) = match &pairs[..] {
+    let (factor, interval, spread) = match &pairs[..] {
         [] => return None,
         [(own, other, phases)] => {
             let (of_own, of_other) = (row.estimate_of(phases.0), carrier.estimate_of(phases.1));
-            (other / own, of_windows(other / own, of_own, of_other))
+            (other / own, of_windows(other / own, of_own, of_other), None)
         }
-        _ => of_passes(&own, &other)?,
+        _ => of_passes(&own, &other),
     };
     let finding = finding(row, carrier, factor, interval);
-    let logarithms: Vec<f64> = pairs.iter().map(|(own, other, _)| (other / own).ln()).collect();
-    let spread = PassSpread::of(&logarithms);
     Some(Step { row: at, below, factor, interval, spread, finding })
 }
 
@@ -93,19 +91,15 @@ pub(super) fn further_runs(step: &Step, all: &[Step]) -> Option<(f64, f64)> {
     Some((step.factor * (-half).exp(), step.factor * half.exp()))
 }
 
-/// Factor and interval from pairs of passes: Student's t on the logarithms of their ratios.
-pub(super) fn of_passes(own: &[f64], carrier: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
-    let difference = Difference::of_pairs(own, carrier, 0.0);
+/// Factor, its interval and its spread from pairs of passes: Student's t on the logarithms of their ratios.
+pub(super) fn of_passes(own: &[f64], carrier: &[f64]) -> (f64, Option<(f64, f64)>, Option<PassSpread>) {
+    let logarithms: Vec<f64> = own.iter().zip(carrier).map(|(own, carrier)| (carrier / own).ln()).collect();
     let times = |percent: f64| 1.0 + percent / 100.0;
-    match difference {
-        Some(found) => {
-            Some((times(found.percent), Some((times(found.percent_low), times(found.percent_high)))))
-        }
-        None => {
-            let logs = own.iter().zip(carrier).map(|(own, carrier)| (carrier / own).ln());
-            Some(((logs.sum::<f64>() / own.len() as f64).exp(), None))
-        }
-    }
+    let (factor, interval) = match Difference::of_pairs(own, carrier, 0.0) {
+        Some(found) => (times(found.percent), Some((times(found.percent_low), times(found.percent_high)))),
+        None => ((logarithms.iter().sum::<f64>() / own.len() as f64).exp(), None),
+    };
+    (factor, interval, PassSpread::of(&logarithms))
 }
 
 /// 95 % interval of the ratio of two independent rates of one window each, as records have it whose rows were measured once: relative errors add in

@@ -136,7 +136,7 @@ fn holds(interval: Option<(f64, f64)>, factor: f64) -> bool {
     interval.is_some_and(|(low, high)| (low..=high).contains(&factor))
 }
 
-pub(super) fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
+fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
     StackVerdict {
         kind,
         layer: None,
@@ -215,8 +215,28 @@ fn may_lose_more(step: &Step, most: f64) -> bool {
     }
 }
 
+/// The verdict about the factor of a row among those of all; `sentence` gets the intervals of the factor in words.
+pub(super) fn about(
+    (row, step): (&Row<'_>, &Step),
+    all: &[Step],
+    kind: StackVerdictKind,
+    sentence: impl FnOnce(&str) -> String,
+) -> StackVerdict {
+    let further = further_runs(step, all);
+    StackVerdict {
+        layer: Some(row.row.layer.clone()),
+        load: Some(row.row.load.clone()),
+        factor: Some(step.factor),
+        low: step.interval.map(|(low, _)| low),
+        high: step.interval.map(|(_, high)| high),
+        prediction_low: further.map(|(low, _)| low),
+        prediction_high: further.map(|(_, high)| high),
+        ..nothing(kind, &sentence(&intervals(step.interval, further)))
+    }
+}
+
 /// Both intervals of a factor in words, where there are such: of its true value, and of the values that further runs will find.
-pub(super) fn intervals(of_value: Option<(f64, f64)>, of_runs: Option<(f64, f64)>) -> String {
+fn intervals(of_value: Option<(f64, f64)>, of_runs: Option<(f64, f64)>) -> String {
     let Some((low, high)) = of_value else { return String::new() };
     let runs = of_runs.map_or_else(String::new, |(low, high)| {
         format!("; {RUNS_FURTHER} more runs: {} to {}", factor(low), factor(high))
@@ -228,10 +248,8 @@ pub(super) fn intervals(of_value: Option<(f64, f64)>, of_runs: Option<(f64, f64)
 fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
     let (row, below) = (&rows[step.row], &rows[step.below]);
     let (layer, load) = (clean(&row.row.layer), clean(&row.row.load));
-    let further = further_runs(step, steps);
-    let interval = intervals(step.interval, further);
     let times = factor(step.factor);
-    let (kind, sentence) = if row.kind == StackKind::Hardware {
+    let found = if row.kind == StackKind::Hardware {
         let above = steps.iter().filter(|other| other.below == step.row && keeps_up(other));
         let best = above.min_by(|a, b| a.factor.total_cmp(&b.factor));
         let used = best.map_or_else(String::new, |best| {
@@ -239,33 +257,21 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
             format!("; {} uses {part} of it", clean(&rows[best.row].row.layer))
         });
         let limited = limit_of(row).map_or_else(String::new, |why| format!(" ({why})"));
-        let sentence = format!(
-            "{} is the limit at {load}{limited}: {times}x slower than memory{interval}{used}",
-            row.called()
-        );
-        (StackVerdictKind::Limit, sentence)
+        about((row, step), steps, StackVerdictKind::Limit, |interval| {
+            format!(
+                "{} is the limit at {load}{limited}: {times}x slower than memory{interval}{used}",
+                row.called()
+            )
+        })
     } else {
-        let sentence = format!(
-            "{layer} is the largest loss, at {load}: {times}x slower than {}{interval}",
-            clean(&below.row.layer)
-        );
-        (StackVerdictKind::Loss, sentence)
+        about((row, step), steps, StackVerdictKind::Loss, |interval| {
+            format!(
+                "{layer} is the largest loss, at {load}: {times}x slower than {}{interval}",
+                clean(&below.row.layer)
+            )
+        })
     };
-    StackVerdict {
-        kind,
-        layer: Some(row.row.layer.clone()),
-        load: Some(row.row.load.clone()),
-        below: Some(below.row.layer.clone()),
-        hosts: None,
-        factor: Some(step.factor),
-        low: step.interval.map(|(low, _)| low),
-        high: step.interval.map(|(_, high)| high),
-        prediction_low: further.map(|(low, _)| low),
-        prediction_high: further.map(|(_, high)| high),
-        sentence,
-        chains: Vec::new(),
-        spent: None,
-    }
+    StackVerdict { below: Some(below.row.layer.clone()), ..found }
 }
 
 /// Distances down to the hardware at the loads that are stages of an application: from each row that nothing stands on, a step at a time.

@@ -75,7 +75,7 @@ impl Carriers {
     /// Lets hosts that have planned go again: nothing was touched.
     ///
     /// # Errors
-    /// What is left.
+    /// Data that hosts could not remove.
     pub(crate) fn leave(self) -> Result<(), Error> {
         match self {
             Self::Here(_) => Ok(()),

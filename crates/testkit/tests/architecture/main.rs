@@ -82,10 +82,9 @@ fn every_sentence_of_output_stands_in_the_files_of_messages() {
     }
     assert_none(&messages::unclear(&messages));
     assert_none(&messages::unprinted(&sources, &messages));
-    let texts: std::collections::BTreeMap<_, _> = repository.texts().into_iter().collect();
-    let complaint = |(name, messages): (&String, &std::collections::BTreeSet<String>)| {
+    let complaint = |(name, messages): (&String, &messages::Sentences)| {
         let file = messages_file(name);
-        let is_so = texts.get(&file) == Some(&messages::page(messages));
+        let is_so = repository.text(&file).as_ref() == Some(&messages::page(messages));
         (!is_so).then(|| format!("{file} is not what the sources print: UPDATE_MESSAGES=1 cargo test -p testkit --test architecture"))
     };
     assert_none(&messages.iter().filter_map(complaint).collect::<Vec<_>>());

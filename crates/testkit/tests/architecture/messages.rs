@@ -42,9 +42,12 @@ const UNCLEAR: &[(&str, &str)] = &[
 /// Crates whose strings no user sees.
 const UNSEEN: &[&str] = &["testkit"];
 
+/// Sentences of a crate.
+pub(crate) type Sentences = BTreeSet<String>;
+
 /// Sentences of all sources, by crate.
-pub(crate) fn messages(sources: &[Text]) -> BTreeMap<String, BTreeSet<String>> {
-    let mut found = BTreeMap::<_, BTreeSet<_>>::new();
+pub(crate) fn messages(sources: &[Text]) -> BTreeMap<String, Sentences> {
+    let mut found = BTreeMap::<_, Sentences>::new();
     for (path, text) in sources {
         let Some((of, file)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/")) else {
             continue;
@@ -69,12 +72,12 @@ fn is_sentence(text: &str) -> bool {
 }
 
 /// The file of a crate's messages: one a line, in the order of the alphabet.
-pub(crate) fn page(messages: &BTreeSet<String>) -> String {
+pub(crate) fn page(messages: &Sentences) -> String {
     messages.iter().map(|message| format!("{message}\n")).collect()
 }
 
 /// Messages with words that are not the trade's.
-pub(crate) fn unclear(messages: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+pub(crate) fn unclear(messages: &BTreeMap<String, Sentences>) -> Vec<String> {
     let each =
         messages.iter().flat_map(|(name, messages)| messages.iter().map(move |message| (name, message)));
     let wrong = |(name, message): (&String, &String)| {
@@ -86,7 +89,7 @@ pub(crate) fn unclear(messages: &BTreeMap<String, BTreeSet<String>>) -> Vec<Stri
 }
 
 /// Phrases of messages that the dialects replace by those of their tools, and that nothing prints: the replacement would silently do nothing.
-pub(crate) fn unprinted(sources: &[Text], messages: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+pub(crate) fn unprinted(sources: &[Text], messages: &BTreeMap<String, Sentences>) -> Vec<String> {
     let others = messages.iter().filter(|(name, _)| *name != "dialects").flat_map(|(_, messages)| messages);
     let printed: Vec<&String> = others.collect();
     let tables = sources.iter().filter(|(path, _)| path.starts_with("crates/dialects/src/refusals"));

@@ -30,6 +30,11 @@ impl Repository {
         self.root.join(path).exists()
     }
 
+    /// The text of one file; none where there is no such file.
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.root.join(path)).ok()
+    }
+
     /// Puts a file that is made from the sources into the repository.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.root.join(path);

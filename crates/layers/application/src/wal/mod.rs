@@ -7,7 +7,8 @@ use clap::{Arg, ArgMatches};
 use driver::Error;
 use layer::command::{arguments, fill, fill_load, table_as_markdown};
 use layer::{
-    Bench, BenchRequest, Command, CommandKind, Console, LayerRun, Measured, Phase, Planning, Runs, Seed,
+    Bench, BenchRequest, Command, CommandKind, Console, LayerRun, Measured, Measures, Phase, Planning, Runs,
+    Seed,
 };
 use report::preset::value_words;
 use report::record::{PresetFigure, PresetFinding, PresetRecord, PresetUnit, Record};
@@ -37,16 +38,7 @@ const HELP: Help = Help {
 /// The command.
 pub(crate) fn command() -> Command {
     let help = &[("", HELP)];
-    Command {
-        name: "wal",
-        kind: CommandKind::Preset,
-        help,
-        define,
-        measures: true,
-        by_ranks: false,
-        run,
-        document,
-    }
+    Command { name: "wal", kind: CommandKind::Preset, help, define, measures: Measures::Alone, run, document }
 }
 
 fn define() -> clap::Command {

@@ -19,7 +19,7 @@ use std::path::Path;
 use clap::{Arg, ArgMatches};
 use driver::{Error, ErrorKind};
 use layer::command::{arguments, fill, table_as_markdown};
-use layer::{Command, CommandKind, Console};
+use layer::{Command, CommandKind, Console, Measures};
 use units::{label_of, path_of};
 use workload::help::{Example, Help};
 
@@ -55,8 +55,7 @@ pub(crate) fn command() -> Command {
         kind: CommandKind::Suite,
         help: HELP,
         define,
-        measures: true,
-        by_ranks: true,
+        measures: Measures::ByRanks,
         run,
         document,
     }

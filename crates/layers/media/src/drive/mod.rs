@@ -8,7 +8,8 @@ use clap::{Arg, ArgMatches};
 use driver::Error;
 use layer::command::{arguments, fill, fill_load, table_as_markdown};
 use layer::{
-    Bench, BenchRequest, Command, CommandKind, Console, LayerRun, Measured, Phase, Planning, Runs, Seed,
+    Bench, BenchRequest, Command, CommandKind, Console, LayerRun, Measured, Measures, Phase, Planning, Runs,
+    Seed,
 };
 use report::record::{PresetFinding, PresetRecord, Record};
 use statistics::{ROUNDS_OF_WINDOW, RoundsWindow};
@@ -59,8 +60,7 @@ pub(crate) fn command() -> Command {
         kind: CommandKind::Preset,
         help,
         define,
-        measures: true,
-        by_ranks: false,
+        measures: Measures::Alone,
         run,
         document,
     }

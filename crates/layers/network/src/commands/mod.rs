@@ -3,7 +3,7 @@
 mod engine;
 mod scan;
 
-use layer::{Command, CommandKind};
+use layer::{Command, CommandKind, Measures};
 use workload::help::{Example, Help};
 
 const ENGINE_HELP: Help = Help {
@@ -38,8 +38,7 @@ pub(crate) fn all() -> Vec<Command> {
         kind: CommandKind::Server(engine::run_for),
         help: &[("", ENGINE_HELP)],
         define,
-        measures: false,
-        by_ranks: false,
+        measures: Measures::Nothing,
         run,
         document,
     };
@@ -49,8 +48,7 @@ pub(crate) fn all() -> Vec<Command> {
         kind: CommandKind::OfLayer,
         help: &[("", SCAN_HELP)],
         define,
-        measures: false,
-        by_ranks: false,
+        measures: Measures::Nothing,
         run,
         document: |_| {},
     };

@@ -4,7 +4,7 @@ mod audit;
 mod help;
 mod pools;
 
-use layer::{Command, CommandKind};
+use layer::{Command, CommandKind, Measures};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Command> {
@@ -14,8 +14,7 @@ pub(crate) fn all() -> Vec<Command> {
         kind,
         help,
         define,
-        measures: false,
-        by_ranks: false,
+        measures: Measures::Nothing,
         run,
         document: |_| {},
     };

@@ -9,7 +9,7 @@ use crate::plan::{ObjectOp, ObjectPhase, ObjectPlan, ObjectSpec};
 use clap::{Arg, ArgMatches};
 use driver::Error;
 use layer::command::{arguments, fill, table_as_markdown};
-use layer::{Bench, BenchRequest, Command, CommandKind, Console, Runs};
+use layer::{Bench, BenchRequest, Command, CommandKind, Console, Measures, Runs};
 use report::recipes::{factor_of, finding_of};
 use report::record::{PhaseRecord, RecipeFinding, RecipeRecord, RecipesRecord, Record};
 use units::{ByteSize, Span};
@@ -69,8 +69,7 @@ pub(crate) fn command() -> Command {
         kind: CommandKind::OfLayer,
         help,
         define,
-        measures: true,
-        by_ranks: false,
+        measures: Measures::Alone,
         run,
         document,
     }

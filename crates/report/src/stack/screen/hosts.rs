@@ -2,7 +2,7 @@
 
 use units::percent;
 
-use super::{COLUMNS, Detail, dense, is_of_names, loads, short, speed_words};
+use super::{COLUMNS, Detail, by_reason, dense, is_of_names, loads, short, speed_words};
 use crate::page::{Cell, Page, Style, Table};
 use crate::stack::hosts::{OnHosts, slow_hosts};
 use crate::stack::rows::Row;
@@ -94,18 +94,13 @@ pub(super) fn told(page: &mut Page, hosts: &OnHosts<'_>) {
 
 /// Rows that one host alone carried out, with the reason, and hosts that are slower than the others.
 pub(super) fn notes(page: &mut Page, hosts: &OnHosts<'_>, rows: &[Row<'_>]) {
-    let mut alone: Vec<(&str, Vec<&str>)> = Vec::new();
-    let one_host = |row: &Row<'_>| row.kind != layer::StackKind::Floor && !row.passes.is_empty();
-    for row in rows.iter().filter(|row| one_host(row)).map(|row| row.row) {
-        let Some(why) = row.hosts.as_ref().and_then(|hosts| hosts.one_host.as_deref()) else { continue };
-        match alone.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, layers)) if layers.contains(&row.layer.as_str()) => {}
-            Some((_, layers)) => layers.push(&row.layer),
-            None => alone.push((why, vec![&row.layer])),
-        }
-    }
+    let one_host = |row: &&Row<'_>| row.kind != layer::StackKind::Floor && !row.passes.is_empty();
+    let alone = rows
+        .iter()
+        .filter(one_host)
+        .filter_map(|row| Some((row.row.hosts.as_ref()?.one_host.as_deref()?, &*row.row.layer)));
     let words: Vec<String> =
-        alone.iter().map(|(why, layers)| format!("{}: {why}", layers.join(", "))).collect();
+        by_reason(alone).iter().map(|(why, layers)| format!("{}: {why}", layers.join(", "))).collect();
     if !words.is_empty() {
         page.field("1 host", &clean(&words.join("; ")), Style::Plain);
     }

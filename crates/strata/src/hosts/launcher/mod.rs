@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use driver::Error;
+use layer::Measures;
 use workload::spec::Layer;
 
 pub(crate) use crew::Crew;
@@ -216,11 +217,11 @@ pub(crate) fn is_shared_out(words: &[String]) -> bool {
     match Layer::of_command(command) {
         Some(layer) => {
             let own = layer::find(layer.name).map(|layer| layer.commands()).unwrap_or_default();
-            own.iter().find(|own| own.name == below).is_none_or(|own| own.measures)
+            own.iter().find(|own| own.name == below).is_none_or(|own| own.measures != Measures::Nothing)
         }
         None => {
             let all = layer::all().into_iter().flat_map(|layer| layer.commands());
-            all.filter(|own| own.name == command).any(|own| own.measures)
+            all.filter(|own| own.name == command).any(|own| own.measures != Measures::Nothing)
         }
     }
 }
