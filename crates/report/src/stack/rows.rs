@@ -30,6 +30,8 @@ pub enum Disturbance {
     Others(f64),
     /// Share of its time for which the quota of a control group stopped it.
     Quota(f64),
+    /// Passes in which it completed nothing, of all of them. The others alone are its fast ones.
+    Stalled(usize, usize),
 }
 
 /// A row with its passes.
@@ -161,12 +163,20 @@ pub(super) fn row_of<'a>(record: &'a Record, row: &'a StackRow, passes: &[StackP
         passes.iter().filter_map(|pass| Some((pass.pass, record.phases.get(pass.phase)?))).collect()
     };
     let disturbance = disturbance(record, &all);
+    let pass_count = all.len();
+    let passes: Vec<_> = all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect();
+    let stalled_passes = if passes.is_empty() { 0 } else { pass_count - passes.len() };
     Row {
         row,
         kind: row.kind.or_else(unsaid).unwrap_or(StackKind::Software),
         carriers: Vec::new(),
-        passes: all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect(),
-        disturbance,
+        disturbance: match disturbance {
+            Some(Disturbance::Others(_)) | None if stalled_passes > 0 => {
+                Some(Disturbance::Stalled(stalled_passes, pass_count))
+            }
+            disturbance => disturbance,
+        },
+        passes,
     }
 }
 

@@ -122,6 +122,10 @@ fn disturbed(row: &Row<'_>) -> Option<Finding> {
             );
             Finding::Inconclusive("quota", why)
         }
+        Disturbance::Stalled(stalled, passes) => {
+            let why = format!("no operation completed in {stalled} of {passes} passes of {}", row.called());
+            Finding::Inconclusive("stalled", why)
+        }
     })
 }
 

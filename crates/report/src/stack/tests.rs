@@ -63,6 +63,18 @@ fn the_largest_loss_is_named_and_hardware_that_is_not_used_up_is_none() {
     assert!(found.sentence.contains("; 10 more runs: 3."), "{}", found.sentence);
 }
 
+/// The passes that completed something are the fast ones: their mean says nothing of the layer.
+#[test]
+fn a_layer_that_completed_nothing_in_a_pass_is_inconclusive() {
+    let file = ("file", Software, Some("media"), &[2.5e4, 2.52e4, 2.5e4, 2.48e4, 2.5e4][..]);
+    let mut record = measured(&[MEMORY, DRIVE, file]);
+    let of_third_pass = record.stack.as_ref().unwrap().rows[2].passes[2].phase;
+    record.phases[of_third_pass].summary.total.operations_per_second = 0.0;
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.factor), (StackVerdictKind::Inconclusive, None));
+    assert!(found.sentence.contains("no operation completed in 1 of 5 passes of file"), "{}", found.sentence);
+}
+
 #[test]
 fn hardware_that_is_used_up_is_the_limit() {
     let record = measured(&[

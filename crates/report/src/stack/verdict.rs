@@ -209,7 +209,7 @@ fn is_ranked(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> bool {
 /// Whether nothing can be said of a row, and it may be the one that loses most.
 fn may_lose_more(step: &Step, most: f64) -> bool {
     match &step.finding {
-        Finding::Inconclusive("others" | "quota", _) => step.factor * DISTURBED_MARGIN >= most,
+        Finding::Inconclusive("others" | "quota" | "stalled", _) => step.factor * DISTURBED_MARGIN >= most,
         Finding::Inconclusive(..) => step.interval.map_or(step.factor, |(_, high)| high) >= most,
         _ => false,
     }

@@ -38,6 +38,7 @@ fn check_row(record: &Value, row: &Value, names: [&str; 2]) {
     assert_eq!(row["hosts"]["count"], 2, "{row}");
     let (one, all) = (passes(record, row), passes(record, &row["hosts"]));
     assert_eq!((one.len(), all.len()), (2, 2), "{row}");
+    let mut all_completed = true;
     for ((pass, at, phase), (pass_on_all, at_on_all, phase_on_all)) in one.into_iter().zip(all) {
         assert_eq!(pass, pass_on_all, "{row}");
         assert_eq!(pass == 0, at_on_all < at, "which comes first changes from pass to pass: {row}");
@@ -45,8 +46,15 @@ fn check_row(record: &Value, row: &Value, names: [&str; 2]) {
         assert_eq!(hosts(phase_on_all), (Some(2), names.to_vec()), "{row}");
         for at in [at, at_on_all] {
             assert_eq!(total(record, at, "errors"), 0, "{row}");
-            assert!(total(record, at, "operations").as_u64().unwrap() > 0, "{row}");
+            let nothing_completed = total(record, at, "window_operations") == 0;
+            // A window is 150 ms: a machine that other tests keep busy may stop that long. Then the record says so.
+            let doubts = record["phases"][at]["doubts"].to_string();
+            assert_eq!(nothing_completed, doubts.contains("no operation completed in the window"), "{row}");
+            all_completed &= !nothing_completed;
         }
+    }
+    if !all_completed {
+        return;
     }
     let [scaling, low, high] =
         ["scaling", "scaling_low", "scaling_high"].map(|name| row["hosts"][name].as_f64().unwrap());
