@@ -24,8 +24,10 @@ help: ## List what can be made
 build: ## Build the release binary
 	$(CARGO) build --release --locked
 
-run: build ## Build strata and measure this machine (ARGS="--quick" for the 10 s version)
-	$(STRATA) stack $(ARGS)
+run: ## Build strata quickly (profile first) and measure this machine (ARGS="--quick" for the 10 s version)
+	$(CARGO) build --profile first --locked -p strata
+	$(TARGET_DIR)/first/strata stack $(ARGS)
+	@echo 'make run: built with the profile "first", which takes a third of the time; "make build" optimizes all of strata, and its layers are faster'
 
 test: setup-tests fmt-check clippy unit-tests documents docs-check deny ## Everything that must be green before a commit
 	@echo 'make test: all green'

@@ -37,7 +37,8 @@ def name(found):
 def disagreements(verdicts):
     """Pairs of runs whose factors are not in each other's prediction intervals."""
     def holds(one, other):
-        return one["factor"] is None or one["prediction_low"] <= other["factor"] <= one["prediction_high"]
+        factors = one["factor"], other["factor"]
+        return None in factors or one["prediction_low"] <= other["factor"] <= one["prediction_high"]
     pairs = [(a, b) for a in range(len(verdicts)) for b in range(a)]
     return [(b + 1, a + 1) for a, b in pairs if not (holds(verdicts[a], verdicts[b]) and holds(verdicts[b], verdicts[a]))]
 

@@ -46,10 +46,7 @@ mod stream;
 mod tests;
 mod track;
 mod trust;
-#[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
-mod wire {
-    tonic::include_proto!("strata.control.v1");
-}
+mod wire;
 
 pub use address::{HostAddress, parse_hosts};
 pub use audit::{Audit, AuditEvent};

@@ -318,6 +318,11 @@ pub struct SuiteRecord {
     pub invalid: Vec<String>,
 }
 
+/// Records of versions that do not say it are of release builds.
+fn yes() -> bool {
+    true
+}
+
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
@@ -327,6 +332,9 @@ pub struct Record {
     pub strata_version: String,
     /// Whether strata was built with debug assertions: its figures are worthless then.
     pub debug_build: bool,
+    /// Whether the compiler optimized all of strata, as release builds. The profile `first` of `make run` optimizes only the layers, and less.
+    #[serde(default = "yes")]
+    pub optimized_build: bool,
     /// The command line, word by word.
     pub command_line: Vec<String>,
     /// Name of the run: 16 hexadecimal digits; verification blocks carry it.

@@ -277,6 +277,7 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
         schema_version: SCHEMA_VERSION,
         strata_version: "0.1.0".to_owned(),
         debug_build: false,
+        optimized_build: true,
         command_line: ["strata", "media", "/data/file", "--op", "randread"].map(str::to_owned).to_vec(),
         run_id: "00c0ffee00c0ffee".to_owned(),
         seed: 42,

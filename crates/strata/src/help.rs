@@ -417,9 +417,18 @@ fn is_choice(value: &str) -> bool {
 /// Oldest glibc that this build runs on, where `scripts/portable.sh` made it; otherwise it is that of the machine that built it.
 const GLIBC_MIN: Option<&str> = option_env!("STRATA_GLIBC");
 
+/// Whether the compiler optimized all of strata, as in the profile `release`. The profile `first` does not.
+pub(crate) fn is_optimized() -> bool {
+    !cfg!(debug_assertions) && !["0", "1"].contains(&env!("STRATA_OPT_LEVEL"))
+}
+
 /// Version, build and versions of formats, one a line, or as JSON.
 pub(crate) fn version(as_json: bool) -> String {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let profile = match (cfg!(debug_assertions), is_optimized()) {
+        (true, _) => "debug",
+        (false, true) => "release",
+        (false, false) => "first",
+    };
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     if as_json {
         let facts = serde_json::json!({

@@ -92,11 +92,8 @@ impl Session {
         render: Option<Box<dyn Render>>,
     ) -> Result<Self, Error> {
         output::check_places(output, targets)?;
-        let files: Vec<PathBuf> = render
-            .iter()
-            .flat_map(|render| render.files())
-            .map(|file| output::named(&file).into_owned())
-            .collect();
+        let files = render.iter().flat_map(|render| render.files());
+        let files: Vec<PathBuf> = files.map(|file| output::named(&file).into_owned()).collect();
         output::check_apart(&files, targets)?;
         let interrupt = Arc::new(AtomicBool::new(false));
         let attention = Attention::begin(&interrupt)?;
@@ -105,6 +102,7 @@ impl Session {
             schema_version: SCHEMA_VERSION,
             strata_version: env!("CARGO_PKG_VERSION").to_owned(),
             debug_build: cfg!(debug_assertions),
+            optimized_build: crate::help::is_optimized(),
             command_line: words.iter().map(|word| units::without_password(word)).collect(),
             run_id: format!("{run:016x}"),
             seed,

@@ -2,6 +2,7 @@
 
 mod accept;
 mod agent;
+mod calls;
 mod gate;
 mod handshake;
 mod job;
@@ -35,6 +36,7 @@ use crate::wire::control_server::ControlServer as ControlCalls;
 use crate::wire::handshake_server::HandshakeServer as HandshakeCalls;
 pub(crate) use accept::is_loopback;
 use accept::{AcceptOptions, Accepted, Callers};
+use calls::{Calls, Demand};
 pub(crate) use handshake::STRATA_VERSION;
 use handshake::{HandshakeService, demand_session};
 use job::Slot;
@@ -246,6 +248,7 @@ async fn serve(
     let control = ControlCalls::new(control)
         .max_decoding_message_size(PLAN_BYTES_MAX + ENVELOPE_BYTES)
         .max_encoding_message_size(RESULT_BYTES_MAX + ENVELOPE_BYTES);
+    let calls = Calls { handshake, control: InterceptedService::new(control, demand_session as Demand) };
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
@@ -253,9 +256,7 @@ async fn serve(
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_max_header_list_size(16 << 10)
-        .add_service(handshake)
-        .add_service(InterceptedService::new(control, demand_session))
-        .serve_with_incoming_shutdown(ReceiverStream::new(accepted), async {
+        .serve_with_incoming_shutdown(calls, ReceiverStream::new(accepted), async {
             // A sender that is gone means the same as one that has sent.
             let _ = shutdown.await;
         })

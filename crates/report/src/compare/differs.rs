@@ -73,6 +73,7 @@ type Fact = (&'static str, fn(&Record) -> Option<String>);
 const FACTS: &[Fact] = &[
     ("strata", |record| Some(record.strata_version.clone())),
     ("debug build", |record| Some(if record.debug_build { "yes" } else { "no" }.to_owned())),
+    ("optimized build", |record| Some(if record.optimized_build { "yes" } else { "no" }.to_owned())),
     ("host", |record| record.environment.system.hostname.clone()),
     ("kernel", |record| record.environment.system.kernel.clone()),
     ("distribution", |record| record.environment.system.distribution.clone()),
