@@ -447,7 +447,7 @@ pub(crate) struct StageEnd {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Ended {
-    /// Things that could not be removed, or was not saved.
+    /// Things that were not removed or not saved.
     #[prost(string, repeated, tag = "1")]
     pub(crate) left: Vec<String>,
 }

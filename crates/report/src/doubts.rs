@@ -42,6 +42,8 @@ pub struct Evidence<'a> {
     pub tool_cost: Option<&'a ToolCost>,
     /// Whether strata was built with debug assertions.
     pub debug_build: bool,
+    /// Whether the compiler optimized all of strata.
+    pub optimized_build: bool,
     /// Whether no other phase ran at the same time.
     pub is_alone: bool,
     /// Workers of all phases that ran at the same time, its own among them.
@@ -64,6 +66,7 @@ impl<'a> Evidence<'a> {
             arrivals: phase.arrivals.as_ref(),
             tool_cost: record.tool_cost.as_ref(),
             debug_build: record.debug_build,
+            optimized_build: record.optimized_build,
             is_alone: stage().count() <= 1,
             stage_threads: stage().map(|other| u64::from(other.plan.load().threads)).sum(),
             is_pass: record.stack.as_ref().is_some_and(|stack| stack.pass_count > 1),
@@ -144,6 +147,12 @@ const KINDS: &[Kind] = &[
         rank: 10,
         name: "debug_build",
         look: rate::debug_build,
+        remedy: "build with `make`, or `cargo build --release`, and measure again",
+    },
+    Kind {
+        rank: 15,
+        name: "less_optimized",
+        look: rate::less_optimized,
         remedy: "build with `make`, or `cargo build --release`, and measure again",
     },
     Kind {

@@ -35,8 +35,27 @@ const DIRTY_SHARE_MAX: f64 = 0.2;
 /// Share of the asked rate that may be missing.
 const UNSERVED_SHARE_MAX: f64 = 0.005;
 
+/// Time of a worker per operation from which on 2 us of it are at most 5 %, nanoseconds.
+const SHORT_OPERATION_NS: f64 = 40_000.0;
+
 pub(super) fn debug_build(evidence: &Evidence<'_>) -> Option<String> {
     evidence.debug_build.then(|| "strata was built with debug assertions: it is many times slower".to_owned())
+}
+
+/// The profile `first`: its part of an operation is longer than that of a release by some hundred nanoseconds, and by 2 us in the file system over
+/// objects (bench/RESULTS.md, "First table").
+pub(super) fn less_optimized(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.optimized_build || evidence.debug_build {
+        return None;
+    }
+    let rate = evidence.summary.total.operations_per_second;
+    let operation_ns = f64::from(evidence.plan.load().threads) * 1e9 / rate;
+    (rate > 0.0 && operation_ns < SHORT_OPERATION_NS).then(|| {
+        format!(
+            "strata was built with the profile `first`: up to 2 us of the {} that a worker takes per operation are additional overhead",
+            human_ns(operation_ns)
+        )
+    })
 }
 
 pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<String> {

@@ -41,6 +41,26 @@ fn debug_build() {
     assert_eq!(found(&DRIVE, |record| record.debug_build = true), ["debug_build"]);
 }
 
+/// Of operations that are short for the drive and the threads of it, and of none that are long.
+#[test]
+fn less_optimized() {
+    let built = |rate: f64| {
+        move |record: &mut Record| {
+            record.optimized_build = false;
+            phase(record).summary.total.operations_per_second = rate;
+        }
+    };
+    let threads = f64::from(sample::record(vec![sample::phase(&DRIVE)]).phases[0].plan.load().threads);
+    let told = detail("less_optimized", &DRIVE, built(threads * 100e3)).unwrap();
+    assert!(told.contains("profile `first`: up to 2 us of the 10.0 us that a worker takes"), "{told}");
+    assert_eq!(detail("less_optimized", &DRIVE, built(threads * 20e3)), None);
+    let debug = |record: &mut Record| {
+        built(threads * 100e3)(record);
+        record.debug_build = true;
+    };
+    assert_eq!(detail("less_optimized", &DRIVE, debug), None, "that says more");
+}
+
 #[test]
 fn too_short() {
     let cut = |window_ns| move |record: &mut Record| phase(record).summary.window_end_ns = window_ns;
