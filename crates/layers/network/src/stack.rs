@@ -19,8 +19,8 @@ const LOADS: &[(&str, &str, &str)] = &[
     (loads::READ_SMALL, "0 4k", "16"),
 ];
 
-/// Warnings of rows whose engine is the run's own.
-const ON_LOOPBACK: &[&str] = &["loopback"];
+/// Warnings of rows whose engine is the run's own: it has no link, so that CPUs are its limit.
+const ON_LOOPBACK: &[&str] = &["loopback", "cpu_bound"];
 
 /// Rows of the network: to the engine that the user named, that of the user's store, or the one that the run serves.
 pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {

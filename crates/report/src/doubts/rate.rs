@@ -52,7 +52,7 @@ pub(super) fn less_optimized(evidence: &Evidence<'_>) -> Option<String> {
     let operation_ns = f64::from(evidence.plan.load().threads) * 1e9 / rate;
     (rate > 0.0 && operation_ns < SHORT_OPERATION_NS).then(|| {
         format!(
-            "strata was built with the profile `first`: up to 2 us of the {} that a worker takes per operation are additional overhead",
+            "strata was built with the profile `first`: short operations take up to twice as long (here a worker takes {} per operation)",
             human_ns(operation_ns)
         )
     })

@@ -52,7 +52,7 @@ fn less_optimized() {
     };
     let threads = f64::from(sample::record(vec![sample::phase(&DRIVE)]).phases[0].plan.load().threads);
     let told = detail("less_optimized", &DRIVE, built(threads * 100e3)).unwrap();
-    assert!(told.contains("profile `first`: up to 2 us of the 10.0 us that a worker takes"), "{told}");
+    assert!(told.contains("up to twice as long (here a worker takes 10.0 us"), "{told}");
     assert_eq!(detail("less_optimized", &DRIVE, built(threads * 20e3)), None);
     let debug = |record: &mut Record| {
         built(threads * 100e3)(record);
