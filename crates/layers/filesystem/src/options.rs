@@ -1,5 +1,7 @@
 //! Options of a load on files and directories.
 
+mod common;
+
 use units::{ByteSize, ParseError, parse_u64_in};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
@@ -8,6 +10,8 @@ use workload::options::value::{nonzero_size, some_text, word};
 use workload::plan::PlanKind;
 use workload::spec::choice;
 use workload::{as_shared, option, own_of, switch_of};
+
+use common::{COMMON, REFUSED};
 
 use crate::doors::ACCESS_PATHS;
 use crate::memory::{CUFILE, MEMORY};
@@ -36,62 +40,6 @@ static DEFINITION: LayerDef = LayerDef {
         PlanKind::of::<FsPlan>("Files and directories."),
     )
 };
-
-/// Options of media that mean the same here.
-const COMMON: &[&str] = &[
-    "name",
-    "threads",
-    "depth",
-    "count",
-    "bytes",
-    "warmup",
-    "rate",
-    "arrivals",
-    "think-time",
-    "think-blocks",
-    "think-after",
-    "think-spin",
-    "no-catch-up",
-    "start-delay",
-    "concurrent",
-    "end-others",
-    "saturate",
-    "ladder",
-    "batch",
-    "batch-min",
-    "batch-max",
-    "content",
-    "compress",
-    "dedupe",
-    "dedupe-set",
-    "dedupe-global",
-    "refill",
-    "seed",
-    "cores",
-    "cores-policy",
-    "numa",
-    "split-latency",
-    "profile",
-    "interval",
-    "on-error",
-    "keep",
-    "destroy-data",
-];
-
-const DRIVER: &str = "it with media only: it is an option of the media drivers";
-
-/// Options of media that this layer does not have, and their substitutes.
-const REFUSED: &[(&str, &str)] = &[
-    ("size", "--file-size, --files and --dirs: they define the data set"),
-    ("offset", "--segments and --file-size: the rank of a worker determines its offset"),
-    ("sync-call", "--fsync or --end-fsync: files are made durable by fsync"),
-    ("pattern", "--order for the blocks of a file, --item-order for the files"),
-    ("mix", "--op with one operation a phase, and concurrent = true in a job file for several at once"),
-    ("layout", "--no-fill to skip creating the files that a phase needs"),
-    ("sync", "--fsync or --end-fsync"),
-    ("sqpoll", DRIVER),
-    ("iopoll", DRIVER),
-];
 
 macro_rules! own {
     ($($option:tt)*) => {
@@ -310,6 +258,16 @@ pub(crate) static FILES: &[OptionDef] = &[
         "Order of the items per worker",
         item_order,
         |text| choice("item-order", text, ORDERS)
+    ),
+    own!(
+        "item-passes",
+        None,
+        "N",
+        "1",
+        Workload,
+        "Passes of each worker over its items, in the operations that change nothing: stat, dir-stat, readdir, lock, fadvise, and read in a tree",
+        item_passes,
+        |text| positive("item-passes", text)
     ),
     own!(
         "rank-shift",

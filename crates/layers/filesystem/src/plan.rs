@@ -99,6 +99,14 @@ pub struct FindPlan {
     pub newer: Option<String>,
 }
 
+fn one() -> u64 {
+    1
+}
+
+fn is_one(number: &u64) -> bool {
+    *number == 1
+}
+
 /// One phase of the file-system layer, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FsPlan {
@@ -122,6 +130,9 @@ pub struct FsPlan {
     pub transfers: Option<u64>,
     /// Order of the items of a rank.
     pub item_order: OffsetOrder,
+    /// Passes of each worker over its items.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub item_passes: u64,
     /// Rank whose items a worker works on.
     pub rank_shift: RankShift,
     /// How names are passed to the system.

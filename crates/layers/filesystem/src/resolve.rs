@@ -75,7 +75,7 @@ pub(crate) fn plan(
         Some(set) => set.clone(),
         None => known.insert(file_set(spec, own, load.workers())?).clone(),
     };
-    check_operation(operation, &set, own)?;
+    check_operation(operation, &set, spec)?;
     let geometry = geometry(spec, own, &set)?;
     check_direct(own, &geometry)?;
     let wear_out_ns = wear_out(own, &mut load, operation)?;
@@ -90,6 +90,7 @@ pub(crate) fn plan(
         transfers: own.transfers,
         geometry,
         item_order: own.item_order.unwrap_or_default(),
+        item_passes: own.item_passes.filter(|_| is_repeatable(operation, &set)).unwrap_or(1),
         rank_shift: own.rank_shift.unwrap_or(RankShift::By(0)),
         paths: own.paths.unwrap_or(PathForm::Relative),
         direct: own.direct,
@@ -382,7 +383,8 @@ fn deal_items(set: &mut FileSet, own: &FsSpec) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), Error> {
+fn check_operation(operation: FsOp, set: &FileSet, spec: &Spec) -> Result<(), Error> {
+    let own = spec::of(spec);
     let is_of_tree =
         matches!(operation.phase().over, Over::Directories | Over::Nodes | Over::NodesReversed | Over::Walk);
     if set.shape != Shape::Tree && is_of_tree {
@@ -398,7 +400,19 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
     if is_said && !own.operations.contains(&FsOp::Find) {
         return Err(usage("--find-name, --find-size and --find-newer require --op find"));
     }
+    if own.item_passes.is_some() && !operations(spec).into_iter().any(|op| is_repeatable(op, set)) {
+        return Err(usage(
+            "--item-passes has no effect: use --op stat, dir-stat, readdir, lock or fadvise, or read with --shape tree",
+        ));
+    }
     Ok(())
+}
+
+/// Whether an operation can be carried out on the same items again: it changes nothing, and goes over items.
+fn is_repeatable(operation: FsOp, set: &FileSet) -> bool {
+    let phase = operation.phase();
+    let is_over_items = !matches!(phase.over, Over::Walk | Over::Targets);
+    is_over_items && !phase.changes && (set.shape == Shape::Tree || !operation.moves_data())
 }
 
 fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error> {

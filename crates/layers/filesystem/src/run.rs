@@ -329,6 +329,7 @@ impl LayerRun for FsRun {
             phase_sync: false,
             cache: CacheBefore::Keep,
             item_order: crate::plan::OffsetOrder::Sequential,
+            item_passes: 1,
             ..plan.clone()
         };
         fill.geometry.order = crate::plan::OffsetOrder::Sequential;

@@ -40,6 +40,7 @@ pub struct FsSpec {
     pub transfers: Option<u64>,
     pub order: Option<OffsetOrder>,
     pub item_order: Option<OffsetOrder>,
+    pub item_passes: Option<u64>,
     pub rank_shift: Option<RankShift>,
     pub wear_out: bool,
     pub verify_run: Option<u64>,

@@ -30,6 +30,34 @@ fn a_whole_life_of_small_files_leaves_nothing() {
     assert_eq!(scratch.names(), ["record.json"]);
 }
 
+/// Operations that change nothing take the items again, in any order; the others, and the fill, take each once.
+#[test]
+fn items_are_passed_over_as_often_as_asked_where_nothing_is_changed() {
+    let scratch = Scratch::new();
+    for order in ["", "--item-order random", "--engine io_uring --depth 3"] {
+        let record = scratch.measured(&format!(
+            "fs t --threads 2 --dirs 3 --files 7 --file-size 8k --block-size 4k --verify --item-passes 5 {order}"
+        ));
+        assert_eq!((class(&record, 1, "create").0, class(&record, 2, "stat").0), (42, 5 * 42), "{order}");
+        assert_eq!(class(&record, 3, "write"), (84, 42 * 8192), "{order}");
+        assert_eq!(class(&record, 4, "read"), (5 * 84, 5 * 42 * 8192), "{order}");
+        assert_eq!(class(&record, 5, "unlink").0, 42, "{order}");
+        let passes = record["phases"].as_array().unwrap().iter().map(|phase| &phase["plan"]["item_passes"]);
+        let passes: Vec<Option<u64>> = passes.map(Value::as_u64).collect();
+        assert_eq!(passes, [None, None, Some(5), None, Some(5), None, None], "{order}");
+    }
+    let filled = scratch.measured("fs t --op stat --files 7 --item-passes 3");
+    assert_eq!((class(&filled, 0, "create").0, class(&filled, 1, "stat").0), (7, 21));
+    let timed = scratch.measured("fs t --op stat --files 2 --item-passes 1000000000 --time 200ms");
+    assert!(class(&timed, 1, "stat").0 > 2, "the time ends it");
+    for words in ["--op create,unlink", "--shape private --op write,read", "--op find"] {
+        let refused = scratch.run(&format!("fs t {words} --item-passes 2"));
+        assert_eq!(refused.code, Some(2), "{words}: {}", refused.stderr);
+        assert!(refused.stderr.contains("use --op stat, dir-stat"), "{}", refused.stderr);
+    }
+    assert_eq!(scratch.names(), ["record.json"]);
+}
+
 #[test]
 fn every_phase_runs_on_trees_of_every_shape_and_naming() {
     let all = "tree-create,mkdir,dir-stat,dir-rename,rmdir,mknod,write,read,stat,readdir,find,rename,link,symlink,truncate,lock,fadvise,unlink,tree-remove";
