@@ -119,8 +119,6 @@ impl FsSource {
         let (kind, items) = share(plan, rank, progress);
         // Directories of a tree have an order of their own.
         let item_order = if kind == NameKind::Node { OffsetOrder::Sequential } else { plan.item_order };
-        let mut order = Order::new(item_order, items, seed)?;
-        order.left = items.saturating_mul(plan.item_passes);
         let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
         let file = if is_one_file {
             let all = plan.geometry.blocks();
@@ -148,7 +146,10 @@ impl FsSource {
             rank,
             kind,
             calls: plan.operation.phase().calls,
-            items: order,
+            items: Order {
+                left: items.saturating_mul(plan.item_passes),
+                ..Order::new(item_order, items, seed)?
+            },
             node_count: items,
             slots: (0..plan.load.depth).map(|handle| Current { handle, ..Current::default() }).collect(),
             file,

@@ -162,31 +162,27 @@ pub(super) fn row_of<'a>(record: &'a Record, row: &'a StackRow, passes: &[StackP
     } else {
         passes.iter().filter_map(|pass| Some((pass.pass, record.phases.get(pass.phase)?))).collect()
     };
-    let disturbance = disturbance(record, &all);
-    let pass_count = all.len();
-    let passes: Vec<_> = all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect();
-    let stalled_passes = if passes.is_empty() { 0 } else { pass_count - passes.len() };
+    let disturbance = disturbance(record, row, &all);
     Row {
         row,
         kind: row.kind.or_else(unsaid).unwrap_or(StackKind::Software),
         carriers: Vec::new(),
-        disturbance: match disturbance {
-            Some(Disturbance::Others(_)) | None if stalled_passes > 0 => {
-                Some(Disturbance::Stalled(stalled_passes, pass_count))
-            }
-            disturbance => disturbance,
-        },
-        passes,
+        passes: all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect(),
+        disturbance,
     }
 }
 
-/// Disturbance of the passes of a row, on average over them.
-fn disturbance(record: &Record, passes: &[(u32, &PhaseRecord)]) -> Option<Disturbance> {
+/// Disturbance of the passes of a row, on average over them. A row that completed nothing in any pass is not disturbed: it has no figure.
+fn disturbance(record: &Record, row: &StackRow, passes: &[(u32, &PhaseRecord)]) -> Option<Disturbance> {
     let mean =
         |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let throttled = mean(passes.iter().map(|(_, phase)| throttled_share(phase)).collect());
     if let Some(share) = throttled.filter(|share| *share > THROTTLED_SHARE_MAX) {
         return Some(Disturbance::Quota(share));
+    }
+    let stalled = passes.iter().filter(|(_, phase)| speed(row, phase).0 <= 0.0).count();
+    if (1..passes.len()).contains(&stalled) {
+        return Some(Disturbance::Stalled(stalled, passes.len()));
     }
     let others = passes.iter().filter_map(|(_, phase)| used_by_others(&Evidence::of(record, phase)));
     let cores = record.environment.processor.logical_cores.map(f64::from);

@@ -259,8 +259,12 @@ fn assert_others_went_on(ended: &Ended, record: &Value) -> Done {
 /// From the start of a load until its link is cut, at most: half of what the shortest runs.
 const CUT_WAIT: Duration = Duration::from_millis(1500);
 
-/// Until those that a dead master left are free again, at most.
-const FREE_WAIT: Duration = Duration::from_secs(30);
+/// Waits until all that a load needs are free again: it runs.
+fn await_free(hosts: &Hosts, load: &str) {
+    await_that("all are free again", Duration::from_secs(30), || {
+        hosts.run(3, SHORT, &format!("net {load} --time 200ms --token-file token")).code == Some(0)
+    });
+}
 
 /// Starts a load and cuts host 1 off soon after it is under way. A machine or a kernel that is busy with other networks takes its time:
 /// then it is begun again.
@@ -276,9 +280,7 @@ fn load_cut_off(hosts: &Hosts, words: &str) -> Process {
         hosts.mend(1);
         // Whoever drove or served the load that is gone has to notice it first.
         let load = words.split(" --time ").next().unwrap();
-        await_that("all are free again", FREE_WAIT, || {
-            hosts.run(3, SHORT, &format!("net {load} --time 200ms --token-file token")).code == Some(0)
-        });
+        await_free(hosts, load);
     }
     panic!("the link is never cut within {CUT_WAIT:?}");
 }
@@ -404,9 +406,7 @@ fn a_master_that_is_lost_is_named() {
     survived(&ended, &record);
     hosts.mend(1);
     // It drives again, once it has noticed that nobody listens to it any more.
-    await_that("the master is free again", FREE_WAIT, || {
-        hosts.run(3, SHORT, &format!("net {words} --time 200ms --token-file token")).code == Some(0)
-    });
+    await_free(&hosts, words);
 
     let load = hosts.load_under_way(3, &format!("{words} --time 2500ms"));
     engines.remove(1).kill();
