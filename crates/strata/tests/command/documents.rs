@@ -5,6 +5,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use testkit::s3::{S3Options, S3Server};
 
@@ -176,30 +179,44 @@ fn failures(document: &str, device: &Loop, server: &S3Server, options: &S3Option
 /// Documents that are asked for (`make documents`): all, or these, parted by commas.
 const ASKED: &str = "STRATA_DOCUMENTS";
 
-/// Runs every `share`th document of `shares`, so that several tests run beside each other.
-fn run_share(test: &str, share: usize, shares: usize) {
+/// Documents that run beside each other: most of their commands wait.
+const BESIDE: usize = 3;
+
+#[test]
+fn commands_of_documents_run_as_they_stand() {
+    let test = "commands_of_documents_run_as_they_stand";
     let Ok(asked) = std::env::var(ASKED) else {
         return skipped(test, "it takes minutes: make documents, or STRATA_DOCUMENTS=all");
     };
-    let scratch = Scratch::new();
-    let Some(device) = Loop::new(scratch.path(), 64 << 20) else { return skipped(test, NO_ROOT) };
-    let options = S3Options::default();
-    let server = S3Server::start(S3Options::default()).expect("a server");
-    assert!(server.store().create_bucket("bucket"));
     let is_asked = |name: &String| asked == "all" || asked.split(',').any(|other| other == name);
-    let own = documents().into_iter().filter(is_asked).enumerate().filter(|(at, _)| at % shares == share);
-    let failed: String = own.map(|(_, document)| failures(&document, &device, &server, &options)).collect();
+    let mut left: Vec<String> = documents().into_iter().filter(is_asked).collect();
+    // The longest begins first, so that none of them runs alone at the end.
+    let length = |name: &String| commands(&fs::read_to_string(root().join(name)).expect("a document")).len();
+    left.sort_by_cached_key(length);
+    let (left, failed, skips) = (Mutex::new(left), Mutex::new(String::new()), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..BESIDE {
+            scope.spawn(|| {
+                let scratch = Scratch::new();
+                let Some(device) = Loop::new(scratch.path(), 64 << 20) else {
+                    return skips.store(true, Ordering::Relaxed);
+                };
+                let options = S3Options::default();
+                let server = S3Server::start(S3Options::default()).expect("a server");
+                assert!(server.store().create_bucket("bucket"));
+                let next = || left.lock().expect("a list").pop();
+                while let Some(document) = next() {
+                    let told = failures(&document, &device, &server, &options);
+                    failed.lock().expect("text").push_str(&told);
+                }
+            });
+        }
+    });
+    if skips.into_inner() {
+        return skipped(test, NO_ROOT);
+    }
+    let failed = failed.into_inner().expect("text");
     assert!(failed.is_empty(), "commands of documents that fail as they stand:\n{failed}");
-}
-
-#[test]
-fn commands_of_a_first_half_of_documents_run_as_they_stand() {
-    run_share("commands_of_a_first_half_of_documents_run_as_they_stand", 0, 2);
-}
-
-#[test]
-fn commands_of_a_second_half_of_documents_run_as_they_stand() {
-    run_share("commands_of_a_second_half_of_documents_run_as_they_stand", 1, 2);
 }
 
 #[test]
