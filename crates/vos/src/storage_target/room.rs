@@ -360,7 +360,7 @@ impl Target {
         (self.pins.len() / 8).clamp(1, LOW_WATER_MAX)
     }
 
-    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and that of `data_bytes` of the data file, and waits for it: the keeper then has nothing to do before as much was written. Logs that are not mapped have one segment ahead and no more. Where there
+    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and that of `data_bytes` of the data file, and waits for it: the keeper then has nothing to do before as much was written. Where there
     /// is no space, the update that needs it finds out. `stop` ends it early.
     pub(crate) fn stock(&self, bytes: u64, data_bytes: u64, stop: &AtomicBool) {
         if self.allocation != Allocation::Needed {
@@ -374,7 +374,7 @@ impl Target {
 
     fn prepare_for(&self, bytes: u64, data_bytes: u64, stop: &AtomicBool) {
         let segment_bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
-        let more = if self.mapped.is_some() && bytes > 0 {
+        let more = if bytes > 0 {
             // A record that does not fit the rest of a segment leaves it empty: up to a sixteenth.
             (bytes + bytes / 16).div_ceil(segment_bytes) as usize + 1
         } else {
