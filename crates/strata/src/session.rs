@@ -235,6 +235,11 @@ impl Session {
         self.output.show_text(text)
     }
 
+    /// Shows that something is prepared for the run, and which part of it is done.
+    pub(crate) fn prepares(&mut self, what: &str, done_fraction: f64) {
+        self.view.event(&Event::Preparing(what, done_fraction));
+    }
+
     /// Shows as much of a stack at the end.
     pub(crate) fn shows(&mut self, detail: report::stack::Detail) {
         self.output.detail = detail;

@@ -1,7 +1,9 @@
 //! `strata stack`: the same loads on every layer, in passes over all of them. Rows come from the layers.
 
 mod hosts;
+mod settle;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,8 @@ const FILES_STORE_BYTES: u64 = 2 << 30;
 /// Passes over all rows, and the window of a drive in one of them.
 const PASSES: u32 = 5;
 const PASSES_QUICK: u32 = 3;
+/// Passes more where the first ones differ too much for a verdict.
+const PASSES_ADDED: u32 = 5;
 const WINDOW_NS: u64 = 300_000_000;
 const WINDOW_QUICK_NS: u64 = 150_000_000;
 /// Shortest window of a row.
@@ -100,7 +104,13 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
         let specs = row_specs(&request);
         result = plan_rows(specs, &mut session.layers().runs, spec, (seed, hosts))
             .and_then(|rows| hosts::plan(&mut session, rows, spec, seed))
-            .and_then(|rows| measure(&mut session, rows, spec, seed));
+            .and_then(|rows| {
+                if !is_elsewhere {
+                    let directory = spec.dir.as_deref().unwrap_or(Path::new("."));
+                    settle::settle(&mut session, directory, spec.device.as_deref().map(Path::new));
+                }
+                measure(&mut session, rows, spec, seed)
+            });
     }
     session.ends_with(Box::new(move || end(served)));
     session.finish(result)
@@ -248,18 +258,41 @@ fn measure(
     spec: &StackSpec,
     seed: u64,
 ) -> Result<(), Error> {
-    let pass_count = passes(spec);
-    session.phase_count = hosts::turns(&rows, 0).len() * pass_count as usize;
     session.record.stack = Some(StackRecord {
         rows: rows.iter().map(|row| row.row.clone()).collect(),
-        pass_count,
-        verdict: None,
-        trial: None,
+        pass_count: passes(spec),
+        ..StackRecord::default()
     });
+    if !run_passes(session, &mut rows, 0..passes(spec))? {
+        return Ok(());
+    }
+    // More of them are the remedy for passes that differ; who names a number, or asks for a quick run, has that.
+    let may_add = spec.passes.is_none() && !spec.quick;
+    if may_add && verdict(&session.record).varies {
+        let first = passes(spec);
+        if let Some(stack) = session.record.stack.as_mut() {
+            stack.pass_count += PASSES_ADDED;
+            stack.passes_added = PASSES_ADDED;
+        }
+        if !run_passes(session, &mut rows, first..first + PASSES_ADDED)? {
+            return Ok(());
+        }
+    }
+    conclude(session);
+    if spec.try_remedy { attempt(session, &rows, seed) } else { Ok(()) }
+}
+
+/// Measures all rows in the passes of these numbers; whether the run goes on after them.
+///
+/// # Errors
+/// An interrupt, and hosts that fail. Another row that fails is missing, and says why.
+fn run_passes(session: &mut Session, rows: &mut [PlannedRow], passes: Range<u32>) -> Result<bool, Error> {
+    let count = hosts::turns(rows, 0).len() * passes.len();
+    session.phase_count = session.record.phases.len() + count;
     let begun = Instant::now();
     let mut done = 0;
-    for pass in 0..pass_count {
-        for (number, on_all) in hosts::turns(&rows, pass) {
+    for pass in passes {
+        for (number, on_all) in hosts::turns(rows, pass) {
             let row = &mut rows[number];
             let planned = if on_all { &mut row.on_all } else { &mut row.planned };
             let Some(planned) = planned.take() else { continue };
@@ -267,9 +300,9 @@ fn measure(
                 .and_then(|()| session.fill(&planned))
                 .and_then(|()| session.run_phase(&planned));
             done += 1;
-            session.ends_at = Some(Instant::now() + left(begun.elapsed(), done, session.phase_count));
+            session.ends_at = Some(Instant::now() + left(begun.elapsed(), done, count));
             if (session.is_interrupted() || row.is_of_hosts) && outcome.is_err() {
-                return outcome.map(|_| ());
+                return outcome.map(|_| false);
             }
             let Some(stack) = session.record.stack.as_mut() else { continue };
             match outcome {
@@ -277,7 +310,7 @@ fn measure(
                     note(&mut stack.rows[number], on_all, StackPass { pass, phase: at });
                     *if on_all { &mut row.on_all } else { &mut row.planned } = Some(planned);
                     if ends_run(session, at) {
-                        return Ok(());
+                        return Ok(false);
                     }
                 }
                 // A layer that cannot be measured does not take the others with it; its row says why.
@@ -285,8 +318,7 @@ fn measure(
             }
         }
     }
-    conclude(session);
-    if spec.try_remedy { attempt(session, &rows, seed) } else { Ok(()) }
+    Ok(true)
 }
 
 /// Puts a pass into a row.

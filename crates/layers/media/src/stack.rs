@@ -183,7 +183,11 @@ fn made(request: &StackRequest<'_>, row: &Row, words: &Words) -> StackRowSpec {
         kind: row.kind,
         stands_on: row.below.map(|below| StackCarrier::new(below, &words.name)).into_iter().collect(),
         faster_by: row.faster_by,
-        by_design: row.by_design,
+        // Of writes io_uring leaves the syncs to the kernel's workers.
+        by_design: match row.medium {
+            Medium::Drive if !words.fsync.is_empty() => &["kernel_workers"],
+            _ => row.by_design,
+        },
         window_share: row.window_share,
         is_named: row.medium == Medium::Drive && request.device.is_some(),
         one_host: (row.medium == Medium::Null).then_some("it is strata's overhead in one process"),

@@ -163,15 +163,22 @@ pub struct StackTrial {
 pub struct StackRecord {
     /// Rows, lowest layer first within a load.
     pub rows: Vec<StackRow>,
-    /// Passes over all rows that were asked for.
+    /// Passes over all rows that were asked for, those of `passes_added` among them.
     #[serde(default)]
     pub pass_count: u32,
+    /// Passes that were added because the first ones differed too much for a verdict.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passes_added: u32,
     /// The verdict, once all passes are done.
     #[serde(default)]
     pub verdict: Option<StackVerdict>,
     /// The remedy that was tried, where that was asked for.
     #[serde(default)]
     pub trial: Option<StackTrial>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl StackRecord {

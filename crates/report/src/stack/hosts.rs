@@ -60,7 +60,7 @@ fn step(row: usize, all: &Row<'_>, (below, one): (usize, &Row<'_>), count: u32) 
     if together.is_empty() {
         return None;
     }
-    let (factor, interval, spread) = of_passes(&together, &alone);
+    let (factor, interval, spread) = of_passes(&together, &alone, all.passes_added);
     let finding = on_itself(all, one, factor, interval);
     Some(Step { row, below, factor, interval, spread, finding })
 }

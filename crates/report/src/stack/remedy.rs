@@ -12,6 +12,9 @@ const LINES_MAX: usize = 3;
 /// Most operations in flight that are proposed.
 const DEPTH_MAX: u32 = 256;
 
+/// Most passes that `--passes` takes.
+const PASSES_MAX: u32 = 50;
+
 /// Something to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
@@ -33,6 +36,14 @@ impl Remedy {
     pub fn option(line: impl Into<String>, name: &str, value: impl ToString) -> Self {
         Self { line: line.into(), options: vec![(name.to_owned(), value.to_string())] }
     }
+}
+
+/// Twice as many passes, where those that were run differ too much; none beyond what `--passes` takes.
+pub(super) fn more_passes(record: &Record) -> Option<Remedy> {
+    let done = record.stack.as_ref()?.pass_count;
+    let more = done.saturating_mul(2).min(PASSES_MAX);
+    let line = format!("more passes, for narrower confidence intervals: --passes {more}");
+    (more > done).then(|| Remedy::told(line))
 }
 
 /// The row that is to become faster.

@@ -47,6 +47,8 @@ pub struct Row<'a> {
     pub passes: Vec<(u32, &'a PhaseRecord)>,
     /// Disturbance of its passes.
     pub disturbance: Option<Disturbance>,
+    /// Passes that were added to those which every run of this stack has.
+    pub passes_added: usize,
 }
 
 impl<'a> Row<'a> {
@@ -169,6 +171,7 @@ pub(super) fn row_of<'a>(record: &'a Record, row: &'a StackRow, passes: &[StackP
         carriers: Vec::new(),
         passes: all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect(),
         disturbance,
+        passes_added: record.stack.as_ref().map_or(0, |stack| stack.passes_added as usize),
     }
 }
 

@@ -38,5 +38,5 @@ pub(super) fn verdict(step: &Step, hosts: &OnHosts<'_>, rows: &[Row<'_>]) -> Ver
         _ => StackVerdictKind::Limit,
     };
     let found = StackVerdict { hosts: Some(count), ..about((row, step), &hosts.steps, kind, sentence) };
-    Verdict { found, row: Some(at), remedies: vec![Remedy::told(remedy)] }
+    Verdict { found, row: Some(at), varies: false, remedies: vec![Remedy::told(remedy)] }
 }

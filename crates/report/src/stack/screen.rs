@@ -90,7 +90,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     if let Some(trial) = &stack.trial {
         page.field("tried", &tried(record, trial), Style::Plain);
     }
-    let mut reliability = reliability(&rows, &steps, kinds(&warnings), detail);
+    let mut reliability = reliability((&rows, stack), &steps, kinds(&warnings), detail);
     if is_dense && general.iter().any(is_of_names) {
         reliability.push_str("; create, stat, remove: --full");
     }
@@ -376,7 +376,12 @@ fn kinds(warnings: &[(String, Vec<&Doubt>)]) -> usize {
 }
 
 /// `38 of 45 compared rows hold; 3 inconclusive (others, varies), 1 void, 2 missing; 4 warnings (--warnings)`.
-fn reliability(rows: &[Row<'_>], steps: &[Step], warnings: usize, detail: Detail) -> String {
+fn reliability(
+    (rows, stack): (&[Row<'_>], &StackRecord),
+    steps: &[Step],
+    warnings: usize,
+    detail: Detail,
+) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut unsure = 0;
     for step in steps {
@@ -402,7 +407,11 @@ fn reliability(rows: &[Row<'_>], steps: &[Step], warnings: usize, detail: Detail
     }
     let hint = if detail == Detail::Screen { " (--warnings)" } else { "" };
     parts.push(format!("{}{hint}", counted(warnings as u64, "warning")));
-    parts.join(", ")
+    let added = match stack.passes_added {
+        0 => String::new(),
+        count => format!("; {count} passes added, because the first ones differed"),
+    };
+    parts.join(", ") + &added
 }
 
 /// `--threads 2: 1.62 times as fast (95% CI 1.41 to 1.86)`.

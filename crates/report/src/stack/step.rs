@@ -1,7 +1,9 @@
 //! A row against the one that carries it: how many times slower it is, and what can be said of that.
 
 use layer::StackKind;
-use statistics::{CommonSpread, Difference, PassSpread, RateEstimate, prediction_half_width};
+use statistics::{
+    CommonSpread, Difference, PassSpread, RateEstimate, prediction_half_width, student_t_quantile,
+};
 
 use super::rows::{Disturbance, Row};
 use crate::words::{factor, processors};
@@ -10,6 +12,8 @@ use crate::words::{factor, processors};
 pub const LOSS_FACTOR_MIN: f64 = 1.25;
 /// A row cannot be faster than what carries it by more than this factor, unless something explains it.
 pub const FASTER_FACTOR: f64 = 1.1;
+/// Word of a row whose passes differ.
+pub(super) const VARIES: &str = "varies";
 /// Most that the upper end of an interval may be above its lower end, as a factor.
 pub const WIDE_FACTOR: f64 = 3.0;
 
@@ -78,7 +82,7 @@ fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
             let (of_own, of_other) = (row.estimate_of(phases.0), carrier.estimate_of(phases.1));
             (other / own, of_windows(other / own, of_own, of_other), None)
         }
-        _ => of_passes(&own, &other),
+        _ => of_passes(&own, &other, row.passes_added),
     };
     let finding = finding(row, carrier, factor, interval);
     Some(Step { row: at, below, factor, interval, spread, finding })
@@ -91,15 +95,31 @@ pub(super) fn further_runs(step: &Step, all: &[Step]) -> Option<(f64, f64)> {
     Some((step.factor * (-half).exp(), step.factor * half.exp()))
 }
 
-/// Factor, its interval and its spread from pairs of passes: Student's t on the logarithms of their ratios.
-pub(super) fn of_passes(own: &[f64], carrier: &[f64]) -> (f64, Option<(f64, f64)>, Option<PassSpread>) {
+/// Factor, its interval and its spread from pairs of passes: Student's t on the logarithms of their ratios. Where passes were `added`, because the first
+/// ones said nothing, the interval is looked at for the second time, and has the level of one of two looks (Bonferroni); a further run has so many passes less.
+pub(super) fn of_passes(
+    own: &[f64],
+    carrier: &[f64],
+    added: usize,
+) -> (f64, Option<(f64, f64)>, Option<PassSpread>) {
     let logarithms: Vec<f64> = own.iter().zip(carrier).map(|(own, carrier)| (carrier / own).ln()).collect();
     let times = |percent: f64| 1.0 + percent / 100.0;
     let (factor, interval) = match Difference::of_pairs(own, carrier, 0.0) {
         Some(found) => (times(found.percent), Some((times(found.percent_low), times(found.percent_high)))),
         None => ((logarithms.iter().sum::<f64>() / own.len() as f64).exp(), None),
     };
-    (factor, interval, PassSpread::of(&logarithms))
+    let interval = interval.map(|(low, high)| {
+        let times = if added > 0 { second_look(own.len()) } else { 1.0 };
+        (factor * (low / factor).powf(times), factor * (high / factor).powf(times))
+    });
+    let spread = PassSpread::of(&logarithms);
+    (factor, interval, spread.map(|spread| spread.before_runs_of(own.len().saturating_sub(added))))
+}
+
+/// How many times wider an interval from so many pairs is at the level of one of two looks: half of the 5 % that may be missed.
+fn second_look(pairs: usize) -> f64 {
+    let quantile = |tail: f64| student_t_quantile(1.0 - tail, pairs.saturating_sub(1) as f64);
+    quantile(0.0125).zip(quantile(0.025)).map_or(1.0, |(second, one)| second / one)
 }
 
 /// 95 % interval of the ratio of two independent rates of one window each, as records have it whose rows were measured once: relative errors add in
@@ -150,7 +170,7 @@ pub(super) fn on_itself(all: &Row<'_>, one: &Row<'_>, times: f64, interval: Opti
 }
 
 /// Finding from a factor and its interval alone.
-fn weighed(times: f64, interval: Option<(f64, f64)>) -> Finding {
+pub(super) fn weighed(times: f64, interval: Option<(f64, f64)>) -> Finding {
     let Some((low, high)) = interval else {
         return Finding::Inconclusive(
             "few",
@@ -163,7 +183,7 @@ fn weighed(times: f64, interval: Option<(f64, f64)>) -> Finding {
     let spans_loss = low <= 1.0 && high >= LOSS_FACTOR_MIN;
     if high / low > WIDE_FACTOR || spans_loss {
         let why = format!("the passes differ: {} to {} times slower", factor(low), factor(high));
-        return Finding::Inconclusive("varies", why);
+        return Finding::Inconclusive(VARIES, why);
     }
     if low > 1.0 && times >= LOSS_FACTOR_MIN { Finding::Loss } else { Finding::Keeps }
 }

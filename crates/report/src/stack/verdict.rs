@@ -8,7 +8,7 @@ use super::hosts::{OnHosts, on_hosts, own_losses};
 use super::remedy::{self, Remedy};
 use super::rows::{Disturbance, Row, rows};
 use super::scaling;
-use super::step::{Finding, LOSS_FACTOR_MIN, Step, further_runs, steps};
+use super::step::{Finding, LOSS_FACTOR_MIN, Step, VARIES, further_runs, steps};
 use crate::record::{Record, StackVerdict, StackVerdictKind};
 use crate::view;
 use crate::words::{clean, factor};
@@ -27,6 +27,8 @@ pub struct Verdict {
     pub found: StackVerdict,
     /// Index of the row that it is about.
     pub row: Option<usize>,
+    /// Whether all that keeps it from a conclusion are passes that differ: more of them may settle it.
+    pub varies: bool,
     /// Remedies, the most promising first.
     pub remedies: Vec<Remedy>,
 }
@@ -63,7 +65,7 @@ fn spent(rows: &[Row<'_>], steps: &[Step], named: Option<usize>) -> Option<Strin
 }
 
 fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
-    let bare = |found: StackVerdict| Verdict { found, row: None, remedies: Vec::new() };
+    let bare = |found: StackVerdict| Verdict { found, row: None, varies: false, remedies: Vec::new() };
     if steps.is_empty() {
         let sentence = "nothing to compare: no row and a row below it were measured at the same load";
         return bare(nothing(StackVerdictKind::None, sentence));
@@ -82,13 +84,16 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     let mut unsure = steps.iter().map(|step| (step.row, step)).chain(from_one);
     if let Some((row, step)) = unsure.find(|(_, step)| may_lose_more(step, most)) {
         let row = &rows[row];
-        let Finding::Inconclusive(_, why) = &step.finding else { unreachable!("it was looked for") };
+        let Finding::Inconclusive(word, why) = &step.finding else { unreachable!("it was looked for") };
         let sentence = format!(
             "{} at {} may be the largest loss, but it is inconclusive: {why}",
             clean(&row.row.layer),
             clean(&row.row.load)
         );
-        return bare(nothing(StackVerdictKind::Inconclusive, &sentence));
+        let found = nothing(StackVerdictKind::Inconclusive, &sentence);
+        let varies = *word == VARIES;
+        let remedies = if varies { remedy::more_passes(record).into_iter().collect() } else { Vec::new() };
+        return Verdict { varies, remedies, ..bare(found) };
     }
     let Some(leader) = leader else {
         let sentence = "no layer is measurably slower than the layer below it";
@@ -106,6 +111,7 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     Verdict {
         found: found(chosen, rows, steps),
         row: Some(chosen.row),
+        varies: false,
         remedies: remedy::remedies(row, chosen, rows, record),
     }
 }
