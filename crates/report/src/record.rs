@@ -121,6 +121,9 @@ pub struct HostRecord {
     pub strata_version: Option<String>,
     /// Number of its process.
     pub pid: Option<u32>,
+    /// Options that it has of its own (`--host-options`): name and value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<[String; 2]>,
     /// How far its clock was ahead of the leader's when the run began, in nanoseconds.
     pub clock_offset_ns: Option<i64>,
     /// The true offset lies at most this far from it, in nanoseconds.

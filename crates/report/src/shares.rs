@@ -22,9 +22,22 @@ pub(crate) fn hosts(page: &mut Page, phase: &PhaseRecord, hosts: &[HostRecord]) 
     let rows: Vec<(String, ShareSummary)> =
         done.into_iter().map(|origin| (origin.origin.unwrap_or_default(), origin.figures)).collect();
     table(page, "by host", &rows);
-    if let Some((name, below)) = slowest(&rows) {
+    let workers = |name: &str| {
+        let own = |worker: &&statistics::WorkerSamples| worker.origin.as_deref() == Some(name);
+        phase.samples.workers.iter().filter(own).count()
+    };
+    if let Some((name, below)) = slowest(&rows, workers) {
         let text = format!("{} is the slowest host: {} below the median", clean(name), percent(below));
         page.field("slowest", &text, Style::Strong);
+    }
+    let own = hosts.iter().filter(|host| !host.options.is_empty()).map(|host| {
+        let options: Vec<String> =
+            host.options.iter().map(|[name, value]| format!("{name}={value}")).collect();
+        format!("{}: {}", host.name, options.join(", "))
+    });
+    let own: Vec<String> = own.collect();
+    if !own.is_empty() {
+        page.field("options", &clean(&own.join("; ")), Style::Plain);
     }
     let starts = phase.host_starts.iter().map(|start| start.lateness_ns);
     if let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) {
@@ -38,19 +51,19 @@ pub(crate) fn hosts(page: &mut Page, phase: &PhaseRecord, hosts: &[HostRecord]) 
     }
 }
 
-/// The host whose rate is furthest below the median of all that did something, where it lags, and by which share.
-fn slowest(rows: &[(String, ShareSummary)]) -> Option<(&str, f64)> {
-    let has_worked = |row: &&(String, ShareSummary)| row.1.operations > 0;
-    let mut rates: Vec<f64> = rows.iter().filter(has_worked).map(|row| row.1.operations_per_second).collect();
+/// The host whose rate a worker is furthest below the median of all that did something, where it lags, and by which share. `workers` are those of a host.
+fn slowest(rows: &[(String, ShareSummary)], workers: impl Fn(&str) -> usize) -> Option<(&str, f64)> {
+    let worked = rows.iter().filter(|(_, figures)| figures.operations > 0);
+    let each = worked
+        .map(|(name, figures)| (name.as_str(), figures.operations_per_second / workers(name).max(1) as f64));
+    let each: Vec<(&str, f64)> = each.collect();
+    let mut rates: Vec<f64> = each.iter().map(|(_, rate)| *rate).collect();
     rates.sort_by(f64::total_cmp);
     let (lower, upper) = (rates.get(rates.len().checked_sub(1)? / 2)?, rates.get(rates.len() / 2)?);
     let median = f64::midpoint(*lower, *upper);
-    let by_rate = |a: &&(String, ShareSummary), b: &&(String, ShareSummary)| {
-        a.1.operations_per_second.total_cmp(&b.1.operations_per_second)
-    };
-    let (name, figures) = rows.iter().filter(has_worked).min_by(by_rate)?;
-    let below = 1.0 - figures.operations_per_second / median;
-    (below > statistics::LAG_MAX).then_some((name.as_str(), below))
+    let (name, rate) = each.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let below = 1.0 - rate / median;
+    (below > statistics::LAG_MAX).then_some((*name, below))
 }
 
 /// A table of shares of a phase: endpoints, masters, hosts; of many, the slowest and the fastest.

@@ -217,14 +217,15 @@ pub struct Laggard {
 }
 
 /// The slowest of the hosts that drive and are still at work, where it lags behind their median by more than [`LAG_MAX`]. Bandwidths of the
-/// latest interval are compared, rates of operations where no bytes move. One host alone does not lag.
+/// latest interval and a worker are compared, rates of operations where no bytes move. One host alone does not lag.
 #[must_use]
 pub fn laggard(hosts: &[HostSnapshot]) -> Option<Laggard> {
     let at_work =
         |host: &HostSnapshot| host.role.drives() && host.failure.is_none() && host.workers_active > 0;
     let driving: Vec<(usize, &HostSnapshot)> =
         hosts.iter().enumerate().filter(|(_, host)| at_work(host)).collect();
-    let find = |rate: fn(&HostSnapshot) -> f64| -> Option<Laggard> {
+    let find = |all: fn(&HostSnapshot) -> f64| -> Option<Laggard> {
+        let rate = |host: &HostSnapshot| all(host) / host.workers_active as f64;
         let mut rates: Vec<f64> = driving.iter().map(|(_, host)| rate(host)).collect();
         let median = median_of(&mut rates)?;
         let (host, slowest) = driving.iter().min_by(|one, other| rate(one.1).total_cmp(&rate(other.1)))?;

@@ -251,6 +251,7 @@ pub(crate) fn check_hosts(spec: &Spec) -> Result<(), Error> {
         spec,
         &[
             ("--hosts-used", spec.hosts_used.is_some()),
+            ("--host-options", !spec.host_options.is_empty()),
             ("--host-targets", spec.host_targets.is_some()),
             ("--rotate-hosts", spec.rotate_hosts.is_some()),
             ("--on-host-failure", spec.on_host_failure.is_some()),

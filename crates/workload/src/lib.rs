@@ -9,6 +9,7 @@ pub mod content;
 pub mod control;
 pub mod engine;
 pub mod help;
+pub mod host_options;
 pub mod job;
 pub mod layers;
 pub mod mix;

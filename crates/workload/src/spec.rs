@@ -186,6 +186,9 @@ pub struct Spec {
     /// So many of them, the first ones, carry it out; none: all.
     #[serde(skip)]
     pub hosts_used: Option<u32>,
+    /// Options of some of them.
+    #[serde(skip)]
+    pub host_options: Vec<crate::host_options::HostOptions>,
     /// Certificates of hosts: `HOST=sha256:HEX` each.
     #[serde(skip)]
     pub fingerprints: Vec<String>,

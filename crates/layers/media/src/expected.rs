@@ -48,7 +48,7 @@ fn zoned_operations(plan: &MediaPlan, zoned: &ZonedPlan) -> Option<u64> {
         zoned.targets.iter().map(of).sum::<u64>() * passes
     };
     // Of a range that hosts share, as much as each does.
-    let hosts = f64::from(plan.load.workers() / plan.load.threads.max(1));
+    let hosts = f64::from(plan.load.workers()) / f64::from(plan.load.threads.max(1));
     let hosts = if plan.share == Share::Partition { hosts } else { 1.0 };
     Some(if plan.mix.discard_percent > 0 {
         (zones(false) as f64 / hosts) as u64

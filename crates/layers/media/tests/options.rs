@@ -217,6 +217,11 @@ const DATA_AND_RUN: &[Case] = &[
     ("rotate-hosts", &["1", "65535"], &["", "0", "-1", "65536"]),
     ("on-host-failure", &["stop", "continue"], &["", "ignore"]),
     ("fingerprint", &["node1=sha256:00"], &[""]),
+    (
+        "host-options",
+        &["node[03-04]:threads=8,target=/b", "rank:1-3:cores=0,2"],
+        &["", "node3", "node3:8", "threads=8", "node3:block-size=4k"],
+    ),
     ("token-file", &["/etc/token"], &[""]),
 ];
 

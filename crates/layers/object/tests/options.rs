@@ -135,13 +135,14 @@ fn refusal(key: &str, text: &str) -> String {
 }
 
 /// Options of hosts that the layer does not word itself, with a value.
-const OF_HOSTS: [(&str, &str); 6] = [
+const OF_HOSTS: [(&str, &str); 7] = [
     ("hosts", "local:4"),
     ("hosts-used", "2"),
     ("host-targets", "own"),
     ("rotate-hosts", "1"),
     ("on-host-failure", "continue"),
     ("fingerprint", "node1=sha256:00"),
+    ("host-options", "rank:1:threads=8"),
 ];
 
 #[test]

@@ -25,6 +25,7 @@ use super::descriptors;
 use super::launcher::{self, Crew};
 use super::local::LocalHosts;
 use super::messages::{PlannedPhase, read, written};
+use super::own_options::{self, HostSpecs, Names};
 use super::{Leader, SoFar};
 use crate::planning::{self, Planned, Programme};
 use crate::world::read_text;
@@ -52,6 +53,8 @@ struct Listed {
     locals: Option<LocalHosts>,
     /// Whether all of them were started by this process, and so where it was started.
     all_local: bool,
+    /// All hosts of the list, used or not; none under a launcher.
+    named: Vec<ListedHost>,
 }
 
 /// Reaches all hosts and has them plan the specs; the programme that they agree on. Nothing was touched yet.
@@ -68,7 +71,7 @@ pub(crate) fn gather(
     let first = first_of(specs)?;
     let secret = secret::shared_or_environment(first.token_file.as_deref())?;
     let (listed, trust) = listed(specs, &first, crew.as_ref(), ranks)?;
-    let Listed { addresses, labels, secrets, locals, all_local } = listed;
+    let Listed { addresses, labels, secrets, locals, all_local, named } = listed;
     let own = apart::of_hosts(specs, addresses.len())?;
     let mut programme = match &own {
         None => planning::outline(specs)?,
@@ -85,9 +88,11 @@ pub(crate) fn gather(
         false => specs.to_vec(),
     };
     let request = |specs: &[Spec]| request(specs, run, seed, addresses.len(), is_one_machine, !all_local);
-    let requests = match &own {
-        None => vec![request(specs)?; addresses.len()],
-        Some(own) => own.iter().map(|own| request(&own.specs)).collect::<Result<_, Error>>()?,
+    let differing = own_options::of_hosts(specs, &Names { addresses: &addresses, listed: &named })?;
+    let requests = match (&own, &differing) {
+        (None, None) => vec![request(specs)?; addresses.len()],
+        (None, Some(hosts)) => hosts.iter().map(|host| request(&host.specs)).collect::<Result<_, Error>>()?,
+        (Some(own), _) => own.iter().map(|own| request(&own.specs)).collect::<Result<_, Error>>()?,
     };
     let goes_on = first.on_host_failure == Some(OnHostFailure::Continue);
     let mut sessions = Sessions::begin(fleet, SessionTerms { goes_on }, &|host| SessionRequest {
@@ -103,10 +108,11 @@ pub(crate) fn gather(
     };
     let plans = sessions.plans(&AtomicBool::new(false)).map_err(name_host)?;
     let plans = plans.into_iter().map(read).collect::<Result<Vec<Vec<PlannedPhase>>, Error>>()?;
+    own_options::check_workers(&plans)?;
     let (phases, apart) = joined(specs, own.as_deref(), plans, &labels)?;
     programme.phases = phases;
     Leader::check_climb(&programme)?;
-    let records = records(&addresses, &labels, &described);
+    let records = records(&addresses, &labels, &described, differing.unwrap_or_default());
     Ok((
         programme,
         Leader {
@@ -168,10 +174,11 @@ fn listed(
     }
     let mut hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
     let trust = trust(&first.fingerprints, &hosts)?;
+    let named = hosts.clone();
     hosts.truncate(used(specs, hosts.len())?);
     let started = hosts.iter().filter(|host| matches!(host, ListedHost::Local(_))).count();
     descriptors::make_room(hosts.len(), started)?;
-    Ok((Listed::of(&hosts)?, trust))
+    Ok((Listed { named, ..Listed::of(&hosts)? }, trust))
 }
 
 /// How many hosts a spec names, as far as they are used, and whether this process starts all of them.
@@ -245,6 +252,7 @@ impl Listed {
             secrets: HashMap::from([(0, secret)]),
             locals: Some(locals),
             all_local: false,
+            named: Vec::new(),
         };
         for (rank, address, secret) in crew.ranks(count) {
             listed.secrets.insert(listed.addresses.len(), secret.clone());
@@ -265,7 +273,7 @@ impl Listed {
         };
         let all_local = hosts.iter().all(|host| matches!(host, ListedHost::Local(_)));
         let (addresses, labels, secrets) = (Vec::new(), Vec::new(), HashMap::new());
-        let mut listed = Self { addresses, labels, secrets, locals, all_local };
+        let mut listed = Self { addresses, labels, secrets, locals, all_local, named: Vec::new() };
         let mut served = served.into_iter();
         for (number, host) in hosts.iter().enumerate() {
             match host {
@@ -340,7 +348,8 @@ fn request(
     let shipped = specs.iter().map(|spec| {
         let mut spec = spec.clone();
         let of_phase = spec.hosts_used.filter(|&used| (used as usize) < hosts);
-        spec.place = of_phase.map(|hosts| HostPlace { hosts, ..HostPlace::default() });
+        let of_phase = of_phase.map(|hosts| HostPlace { hosts, ..HostPlace::default() });
+        spec.place = spec.place.or(of_phase);
         // What one host carries out is a run of its own there.
         if spec.host.is_none() && is_one_machine {
             spec.host_targets = spec.host_targets.or(Some(HostTargets::Shared));
@@ -403,7 +412,13 @@ fn check_agreement(plans: &[Vec<PlannedPhase>], labels: &[String]) -> Result<(),
     }
 }
 
-fn records(addresses: &[HostAddress], labels: &[String], described: &[Description]) -> Vec<HostRecord> {
+fn records(
+    addresses: &[HostAddress],
+    labels: &[String],
+    described: &[Description],
+    differing: Vec<HostSpecs>,
+) -> Vec<HostRecord> {
+    let mut own = differing.into_iter().map(|host| host.options);
     let one = |(rank, ((address, label), description)): (usize, ((&HostAddress, &String), &Description))| {
         HostRecord {
             rank: rank as u32,
@@ -412,6 +427,7 @@ fn records(addresses: &[HostAddress], labels: &[String], described: &[Descriptio
             host_name: Some(description.host_name.clone()),
             strata_version: Some(description.strata_version.clone()),
             pid: Some(description.pid),
+            options: own.next().unwrap_or_default(),
             ..HostRecord::default()
         }
     };

@@ -92,7 +92,10 @@ impl StepAsked {
         }
         plan.name_mut().clone_from(&self.name);
         let load = plan.load_mut();
-        load.threads = self.threads;
+        // Of hosts of different sizes each has its own number.
+        if load.place.is_none_or(|place| !place.is_uneven()) {
+            load.threads = self.threads;
+        }
         load.limit.time_ns = self.time_ns;
     }
 }

@@ -7,6 +7,7 @@ mod gathering;
 pub(crate) mod launcher;
 mod local;
 mod messages;
+mod own_options;
 mod serve;
 
 use std::collections::BTreeSet;

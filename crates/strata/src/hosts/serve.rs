@@ -37,6 +37,16 @@ impl ThisHost {
             }
             let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
             let place = spec.host.is_none().then(|| place(request, spec.place)).transpose()?;
+            let threads = u64::from(spec.threads.unwrap_or(1));
+            let end = |place: HostPlace| u64::from(place.first_worker) + threads;
+            if place.is_some_and(|place| {
+                place.is_uneven() && place.takes_part() && end(place) > place.workers.into()
+            }) {
+                return Err(Error::usage(
+                    "session",
+                    "invalid phase: more workers on this host than on all hosts",
+                ));
+            }
             Ok(Spec { place, ..spec })
         };
         let specs = shipped.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
@@ -62,7 +72,8 @@ fn place(request: &SessionRequest, asked: Option<HostPlace>) -> Result<HostPlace
             .remedy(format!("a phase has 1 to {of_run} hosts")));
     }
     let run_hosts = if hosts < of_run { of_run } else { 0 };
-    Ok(HostPlace { rank, hosts, run_hosts, ..HostPlace::default() })
+    let HostPlace { workers, first_worker, .. } = asked.unwrap_or_default();
+    Ok(HostPlace { rank, hosts, run_hosts, workers, first_worker, ..HostPlace::default() })
 }
 
 fn shipped(request: &SessionRequest) -> Result<Vec<ShippedSpec>, Error> {

@@ -14,7 +14,7 @@ fn containers(scratch: &Scratch, at: &str) -> Value {
 }
 
 /// Number of the phase that was asked for last under a name: what it reads may have been stored before it.
-fn last(record: &Value, name: &str) -> usize {
+pub(crate) fn last(record: &Value, name: &str) -> usize {
     let phases = record["phases"].as_array().unwrap();
     phases.iter().rposition(|phase| phase["plan"]["name"] == name).unwrap()
 }

@@ -61,6 +61,7 @@ mod hostile;
 mod hosts;
 mod hosts_files;
 mod hosts_objects;
+mod hosts_options;
 mod hosts_rotated;
 mod hosts_subsets;
 mod images;

@@ -5,6 +5,7 @@ use units::parse_u64_in;
 use super::OptionDef;
 use super::masters::{tls, token_file};
 use super::value::some_text;
+use crate::host_options::HostOptions;
 use crate::plan::HostTargets;
 use crate::spec::{OnHostFailure, Spec, choice};
 
@@ -45,6 +46,18 @@ pub static HOSTS: &[OptionDef] = &[
             let choices =
                 [("auto", None), ("shared", Some(HostTargets::Shared)), ("own", Some(HostTargets::Own))];
             spec.host_targets = choice("host-targets", text, &choices)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "host-options",
+        None,
+        "HOSTS:NAME=VALUE,...",
+        "none",
+        Run,
+        "Options that some hosts have of their own: target, threads, cores, numa and other options of the workers: node[03-04]:threads=8,target=/dev/nvme1n1, or rank:1:threads=8; may be repeated",
+        |spec: &mut Spec, text| {
+            spec.host_options.push(HostOptions::parse(text)?);
             Ok(())
         }
     ),

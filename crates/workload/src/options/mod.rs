@@ -171,6 +171,7 @@ pub fn is_repeatable(name: &str) -> bool {
             | "s3-endpoint"
             | "hosts"
             | "fingerprint"
+            | "host-options"
             | "root"
             | "set"
             | "target-options"

@@ -304,9 +304,14 @@ impl PhasePlan {
         self.0.as_any_mut().downcast_mut()
     }
 
-    /// Workers and operations in flight: `4 threads x depth 32`, `2 masters x 1 thread x 16 in flight`, `8 hosts x 4 threads x depth 32`.
+    /// Workers and operations in flight: `4 threads x depth 32`, `2 masters x 1 thread x 16 in flight`, `8 hosts x 4 threads x depth 32`, `8 hosts with 20 threads x depth 32`.
     #[must_use]
     pub fn concurrency(&self) -> String {
+        if let Some(place) = self.load().place.filter(|place| place.is_uneven()) {
+            let (hosts, threads) =
+                (counted(place.hosts.into(), "host"), counted(place.workers.into(), "thread"));
+            return format!("{hosts} with {threads} x {}", self.depth_words());
+        }
         let masters = match (self.masters(), self.load().place) {
             (0, None) => String::new(),
             (0, Some(place)) if place.is_subset() => {

@@ -22,6 +22,12 @@ pub struct HostPlace {
     /// This host does the part of the host that many ranks before it (`--rotate-hosts`); it creates and removes the files of its own rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rotated: u32,
+    /// Workers of all hosts of the phase, where these have different numbers of threads (`--host-options`); 0: as many on each.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub workers: u32,
+    /// Number of the first worker of this host among those.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_worker: u32,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -81,15 +87,36 @@ impl HostPlace {
         (self.rank + hosts - self.rotated % hosts) % hosts
     }
 
-    /// Number of a worker among those of all hosts, by its part of the work: hosts have the same number of workers, and those of one part are neighbours.
+    /// Whether the hosts have different numbers of workers.
     #[must_use]
-    pub fn worker(self, worker: u32, threads: u32) -> u32 {
-        self.part() * threads + worker
+    pub fn is_uneven(self) -> bool {
+        self.workers > 0
     }
 
-    /// Share of an amount for all hosts; the first hosts take what does not divide.
+    /// Workers of all hosts of the phase, where this one has so many `threads`.
     #[must_use]
-    pub fn share(self, amount: u64) -> u64 {
+    pub fn workers_of_all(self, threads: u32) -> u32 {
+        if self.is_uneven() { self.workers } else { threads * self.hosts }
+    }
+
+    /// Number of a worker among those of all hosts, by its part of the work; those of one host are neighbours.
+    #[must_use]
+    pub fn worker(self, worker: u32, threads: u32) -> u32 {
+        let first = if self.is_uneven() { self.first_worker } else { self.part() * threads };
+        first + worker
+    }
+
+    /// Share of an amount for all hosts, of one with so many `threads`: as many parts as it has workers. Of even hosts the first take what does not
+    /// divide.
+    #[must_use]
+    pub fn share(self, amount: u64, threads: u32) -> u64 {
+        if self.is_uneven() {
+            let before = |workers: u32| {
+                let part = u128::from(amount) * u128::from(workers) / u128::from(self.workers);
+                u64::try_from(part).unwrap_or(amount)
+            };
+            return before(self.first_worker + threads) - before(self.first_worker);
+        }
         let (hosts, rank) = (u64::from(self.hosts.max(1)), u64::from(self.part()));
         amount / hosts + u64::from(rank < amount % hosts)
     }
@@ -101,25 +128,34 @@ impl LoadPlan {
     pub fn of_host(&self) -> Self {
         let mut load = self.clone();
         let Some(place) = load.place.take() else { return load };
-        load.limit.operations = load.limit.operations.map(|operations| place.share(operations));
-        load.limit.bytes = load.limit.bytes.map(|bytes| place.share(bytes));
+        let share = |amount| place.share(amount, self.threads);
+        load.limit.operations = load.limit.operations.map(share);
+        load.limit.bytes = load.limit.bytes.map(share);
         if let Some(arrivals) = &mut load.arrivals {
-            arrivals.rate_per_second /= f64::from(place.hosts.max(1));
+            arrivals.rate_per_second *= f64::from(self.threads) / f64::from(self.workers_of_all().max(1));
         }
         load.seed = crate::random::derive_seed(load.seed, &[u64::from(place.part())]);
         load
     }
 
+    /// Leaves out workers that would have nothing to do, of work in so many parts. Workers of hosts of different sizes are numbered one after the other,
+    /// so that none of them can be left out.
+    pub fn limit_threads(&mut self, parts: u64) {
+        if self.place.is_none_or(|place| !place.is_uneven()) {
+            self.threads = self.threads.min(u32::try_from(parts).unwrap_or(u32::MAX));
+        }
+    }
+
     /// Workers of all hosts.
     #[must_use]
     pub fn workers_of_all(&self) -> u32 {
-        self.threads * self.place.map_or(1, |place| place.hosts)
+        self.place.map_or(self.threads, |place| place.workers_of_all(self.threads))
     }
 
     /// Workers that the targets are shared out to: those of all hosts, or of this one where each has its own targets.
     #[must_use]
     pub fn workers(&self) -> u32 {
-        self.threads * self.shared().map_or(1, |place| place.hosts)
+        self.shared().map_or(self.threads, |place| place.workers_of_all(self.threads))
     }
 
     /// Number of a worker of this host among [`LoadPlan::workers`].
@@ -168,11 +204,39 @@ mod tests {
     fn shares_add_up_and_workers_are_numbered_once() {
         for (hosts, amount) in [(1, 7), (3, 0), (3, 7), (4, 1_000_003), (5, 4)] {
             let places = (0..hosts).map(|rank| HostPlace { rank, hosts, ..HostPlace::default() });
-            assert_eq!(places.clone().map(|place| place.share(amount)).sum::<u64>(), amount);
+            assert_eq!(places.clone().map(|place| place.share(amount, 3)).sum::<u64>(), amount);
             let workers: Vec<u32> =
                 places.flat_map(|place| (0..3).map(move |worker| place.worker(worker, 3))).collect();
             assert_eq!(workers, (0..3 * hosts).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn hosts_of_different_sizes_have_the_shares_of_their_workers() {
+        let threads = [1, 4, 0, 3];
+        let workers: u32 = threads.iter().sum();
+        let place = |rank: usize| HostPlace {
+            rank: rank as u32,
+            hosts: 4,
+            workers,
+            first_worker: threads[..rank].iter().sum(),
+            ..HostPlace::default()
+        };
+        for amount in [0, 7, 8, 1_000_003, u64::MAX] {
+            let shares: Vec<u64> = (0..4).map(|rank| place(rank).share(amount, threads[rank])).collect();
+            assert_eq!(shares.iter().copied().map(u128::from).sum::<u128>(), u128::from(amount));
+            let even = amount / u64::from(workers);
+            for (share, threads) in shares.iter().zip(threads) {
+                assert!(share.abs_diff(even * u64::from(threads)) <= u64::from(workers), "{shares:?}");
+            }
+        }
+        let numbered = (0..4)
+            .flat_map(|rank| (0..threads[rank]).map(move |worker| place(rank).worker(worker, threads[rank])));
+        assert_eq!(numbered.collect::<Vec<_>>(), (0..workers).collect::<Vec<_>>());
+        assert_eq!(
+            (place(1).workers_of_all(4), HostPlace { hosts: 4, ..HostPlace::default() }.workers_of_all(3)),
+            (8, 12)
+        );
     }
 
     #[test]
@@ -183,7 +247,7 @@ mod tests {
             assert_eq!(parts[(rotated % hosts) as usize], 0, "the host that has gone on by so many begins");
             parts.sort_unstable();
             assert_eq!(parts, (0..hosts).collect::<Vec<_>>());
-            assert_eq!(places.clone().map(|place| place.share(7)).sum::<u64>(), 7);
+            assert_eq!(places.clone().map(|place| place.share(7, 3)).sum::<u64>(), 7);
             assert_eq!(places.filter(|place| place.is_guest()).count() as u32, hosts - 1);
         }
         let place = HostPlace { rank: 1, hosts: 3, rotated: 1, ..HostPlace::default() };
@@ -199,7 +263,7 @@ mod tests {
         let places = (0..4).map(|rank| HostPlace { rank, hosts: 2, run_hosts: 4, ..HostPlace::default() });
         let part: Vec<bool> = places.clone().map(HostPlace::takes_part).collect();
         assert_eq!(part, [true, true, false, false]);
-        assert_eq!(places.clone().take(2).map(|place| place.share(7)).collect::<Vec<_>>(), [4, 3]);
+        assert_eq!(places.clone().take(2).map(|place| place.share(7, 3)).collect::<Vec<_>>(), [4, 3]);
         // Those outside plan it too, and every number that they come to is one of the phase.
         assert!(places.clone().all(|place| place.is_subset() && place.worker(2, 3) < 6));
         let of_one = |run_hosts| {

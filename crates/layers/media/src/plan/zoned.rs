@@ -268,15 +268,16 @@ fn write_zones_max(choice: &ZonedChoice, facts: Option<&ZonedFacts>, path: &str)
     }
 }
 
-/// Hosts that share the range.
-fn hosts_sharing(spec: &workload::spec::Spec) -> u32 {
+/// Workers of all hosts that share the range.
+fn workers_sharing(spec: &workload::spec::Spec) -> u32 {
     let is_shared = spec.host_targets.unwrap_or_default() == workload::plan::HostTargets::Shared;
-    spec.place.filter(|_| is_shared).map_or(1, |place| place.hosts)
+    let threads = spec.threads.unwrap_or(1);
+    spec.place.filter(|_| is_shared).map_or(threads, |place| place.workers_of_all(threads))
 }
 
 /// Each worker of a divided range needs a zone of its own, and one that may be open.
 fn check_workers(phase: &Phase<'_>, zones: &[ZonedTarget]) -> Result<(), PlanError> {
-    let threads = phase.spec.threads.unwrap_or(1) * hosts_sharing(phase.spec);
+    let threads = workers_sharing(phase.spec);
     if phase.spec.share.unwrap_or(Share::Partition) != Share::Partition {
         return Ok(());
     }

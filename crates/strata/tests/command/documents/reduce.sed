@@ -36,6 +36,8 @@ s/slower:5%/slower:100000%/g
 s/--targets [0-9]+/--targets 4/g
 s/0-3:2-5/0:2-5/g
 s/--hosts node\[[0-9-]+\]/--hosts local:2/g
+s/--host-options node[^: ]*:/--host-options rank:1:/g
+s/,cores=0-7/,cores=0/g
 s/--hosts node17/--hosts local:1/g
 s/--client=node[12]/--client=local:1/g
 s/all.fio --client=local:1 --client=local:1/all.fio --client=local:1/

@@ -47,14 +47,13 @@ pub fn fill_phases(plan: &ObjectPlan) -> Vec<ObjectPlan> {
     let records = fill.dataset.record_count();
     if !fill.is_private() {
         // Fewer records than workers: the others have nothing to do.
-        fill.load.threads = fill.load.threads.min(u32::try_from(records).unwrap_or(u32::MAX));
+        fill.load.limit_threads(records);
     }
     let mut phases = Vec::new();
     if plan.object_type == ObjectType::Array {
         let mut create = with(&fill, ObjectOp::Create);
         if !create.is_private() {
-            let objects = u32::try_from(create.dataset.objects).unwrap_or(u32::MAX);
-            create.load.threads = create.load.threads.min(objects);
+            create.load.limit_threads(create.dataset.objects);
         }
         phases.push(create);
     }

@@ -159,7 +159,8 @@ impl Request<'_> {
     /// Workers that share the store.
     fn workers(&self) -> u64 {
         let place = self.spec.place.filter(|_| self.spec.host_targets != Some(HostTargets::Own));
-        u64::from(self.spec.threads.unwrap_or(1)) * u64::from(place.map_or(1, |place| place.hosts))
+        let threads = self.spec.threads.unwrap_or(1);
+        u64::from(place.map_or(threads, |place| place.workers_of_all(threads)))
     }
 
     /// Whether each worker has records of its own.
