@@ -41,9 +41,8 @@ fmt-check:
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-# All test programs, of which one has such tests: a part of them would be built again, with other features of what they need.
 documents: ## Every command of README and docs as it stands there, on a directory for a machine: minutes (STRATA_DOCUMENTS=docs/object.md)
-	STRATA_DOCUMENTS=$${STRATA_DOCUMENTS:-all} $(CARGO) test --locked --workspace --tests documents::
+	STRATA_DOCUMENTS=$${STRATA_DOCUMENTS:-all} $(CARGO) test --locked --workspace --test command documents
 
 unit-tests:
 	CARGO=$(CARGO) scripts/unit-tests.sh

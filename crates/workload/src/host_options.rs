@@ -90,6 +90,8 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parsed(text: &str) -> Result<(String, Vec<(String, String)>), String> {
@@ -124,5 +126,23 @@ mod tests {
         }
         let error = parsed("node3:threads=2,block-size=4k").expect_err("an option of the load");
         assert!(error.contains("block-size") && error.contains("target, threads, cores"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in "\\PC{0,40}") {
+            let _ = HostOptions::parse(&text);
+        }
+
+        #[test]
+        fn values_come_back_as_they_were_typed(
+            hosts in "[a-z0-9.:\\[\\]-]{1,20}",
+            values in prop::collection::vec((0..OF_HOST.len(), "[0-9a-z:/-]{0,8}(,[0-9a-z:/-]{0,8})?"), 1..4),
+        ) {
+            let options: Vec<(String, String)> =
+                values.into_iter().map(|(name, value)| (OF_HOST[name].to_owned(), value)).collect();
+            let said: Vec<String> = options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            prop_assert_eq!(parsed(&format!("{hosts}:{}", said.join(","))), Ok((hosts, options)));
+        }
     }
 }

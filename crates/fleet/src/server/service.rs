@@ -223,11 +223,12 @@ impl ControlService {
                     let is_end = matches!(event, JobEvent::Done(..) | JobEvent::Ended(_));
                     let failure = if let JobEvent::Ended(refusal) = &event { Some(refusal.line.clone()) } else { None };
                     let is_sent = relay.outbound.send(Ok(message(said(event, has_started)))).await.is_ok();
+                    if !is_sent {
+                        let why = self.lost(peer);
+                        return failure.or(why);
+                    }
                     if is_end {
                         return failure;
-                    }
-                    if !is_sent {
-                        return gone();
                     }
                 }
                 told = relay.inbound.message(), if is_listening => match told {
@@ -252,12 +253,15 @@ impl ControlService {
                         return gone();
                     }
                 },
-                () = relay.outbound.closed() => {
-                    self.log.say(&format!("control: {peer} disconnected, its job is stopped"));
-                    return gone();
-                }
+                () = relay.outbound.closed() => return self.lost(peer),
             }
         }
+    }
+
+    /// Tells that a coordinator has gone, whichever side of its stream shows that first; why its run came to nothing.
+    fn lost(&self, peer: std::net::SocketAddr) -> Option<String> {
+        self.log.say(&format!("control: {peer} disconnected, its job is stopped"));
+        gone()
     }
 }
 

@@ -19,8 +19,9 @@ const LOADS: &[(&str, &str, &str)] = &[
     (loads::READ_SMALL, "0 4k", "16"),
 ];
 
-/// Warnings of rows whose engine is the run's own: it has no link, so that CPUs are its limit.
-const ON_LOOPBACK: &[&str] = &["loopback", "cpu_bound"];
+/// Warnings of rows whose engine is the run's own: it has no link, so that CPUs are its limit, and the only segments that are sent again are those which
+/// the buffer of a busy receiver had no room for.
+const ON_LOOPBACK: &[&str] = &["loopback", "cpu_bound", "retransmits"];
 
 /// Rows of the network: to the engine that the user named, that of the user's store, or the one that the run serves.
 pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
