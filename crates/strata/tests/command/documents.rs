@@ -190,8 +190,12 @@ fn commands_of_documents_run_as_they_stand() {
     };
     let is_asked = |name: &String| asked == "all" || asked.split(',').any(|other| other == name);
     let mut left: Vec<String> = documents().into_iter().filter(is_asked).collect();
-    // The longest begins first, so that none of them runs alone at the end.
-    let length = |name: &String| commands(&fs::read_to_string(root().join(name)).expect("a document")).len();
+    // The longest begins first, so that none of them runs alone at the end: a stack takes as long as many other commands.
+    let length = |name: &String| {
+        let commands = commands(&fs::read_to_string(root().join(name)).expect("a document"));
+        let is_long = |command: &&String| command.starts_with("strata stack") && is_run(command);
+        commands.len() + 20 * commands.iter().filter(is_long).count()
+    };
     left.sort_by_cached_key(length);
     let (left, failed, skips) = (Mutex::new(left), Mutex::new(String::new()), AtomicBool::new(false));
     thread::scope(|scope| {
