@@ -57,10 +57,7 @@ fn slowest(rows: &[(String, ShareSummary)], workers: impl Fn(&str) -> usize) -> 
     let each = worked
         .map(|(name, figures)| (name.as_str(), figures.operations_per_second / workers(name).max(1) as f64));
     let each: Vec<(&str, f64)> = each.collect();
-    let mut rates: Vec<f64> = each.iter().map(|(_, rate)| *rate).collect();
-    rates.sort_by(f64::total_cmp);
-    let (lower, upper) = (rates.get(rates.len().checked_sub(1)? / 2)?, rates.get(rates.len() / 2)?);
-    let median = f64::midpoint(*lower, *upper);
+    let median = statistics::median_of(&mut each.iter().map(|(_, rate)| *rate).collect::<Vec<_>>())?;
     let (name, rate) = each.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let below = 1.0 - rate / median;
     (below > statistics::LAG_MAX).then_some((*name, below))

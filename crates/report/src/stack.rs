@@ -11,7 +11,7 @@ mod tests;
 mod verdict;
 
 pub use hosts::{OnHosts, on_hosts, scaling, slow_hosts};
-pub use remedy::{Remedy, RemedyCase};
+pub use remedy::{PASSES_MAX, Remedy, RemedyCase};
 pub use rows::{Disturbance, Row, bytes_in_calls, rows};
 pub use screen::Detail;
 pub(crate) use screen::block;

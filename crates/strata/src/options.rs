@@ -284,7 +284,8 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         help: "Passes over all rows, 2 to 50; confidence intervals come from their differences",
         group: Group::Run,
         apply: |spec, text| {
-            spec.passes = Some(units::parse_u64_in("passes", text, 2..=50)? as u32);
+            let accepted = 2..=u64::from(report::stack::PASSES_MAX);
+            spec.passes = Some(units::parse_u64_in("passes", text, accepted)? as u32);
             Ok(())
         },
     },

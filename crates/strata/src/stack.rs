@@ -106,8 +106,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
             .and_then(|rows| hosts::plan(&mut session, rows, spec, seed))
             .and_then(|rows| {
                 if !is_elsewhere {
-                    let directory = spec.dir.as_deref().unwrap_or(Path::new("."));
-                    settle::settle(&mut session, directory, spec.device.as_deref().map(Path::new));
+                    settle::settle(&mut session, directory_of(&scratch), spec.device.as_deref());
                 }
                 measure(&mut session, rows, spec, seed)
             });
@@ -420,9 +419,14 @@ fn scratch_file(spec: &StackSpec, is_elsewhere: bool) -> Result<PathBuf, Error> 
     Ok(directory.join(format!("strata-scratch-{}", std::process::id())))
 }
 
+/// Directory of the scratch file, and of all that is made beside it.
+fn directory_of(scratch: &Path) -> &Path {
+    scratch.parent().unwrap_or(Path::new("."))
+}
+
 /// Refuses a file system without room for the scratch file, the stores beside it, and so many bytes more.
 fn check_space(spec: &StackSpec, scratch: &Path, more_bytes: u64) -> Result<(), Error> {
-    let directory = scratch.parent().unwrap_or(Path::new("."));
+    let directory = directory_of(scratch);
     let free_bytes = rustix::fs::statvfs(directory).map(|facts| facts.f_bavail * facts.f_frsize);
     let free_bytes =
         free_bytes.map_err(|error| Error::system("stack", "cannot examine the file system", error))?;

@@ -12,8 +12,8 @@ const LINES_MAX: usize = 3;
 /// Most operations in flight that are proposed.
 const DEPTH_MAX: u32 = 256;
 
-/// Most passes that `--passes` takes.
-const PASSES_MAX: u32 = 50;
+/// Most passes of a stack (`--passes`).
+pub const PASSES_MAX: u32 = 50;
 
 /// Something to try.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -93,7 +93,7 @@ impl StepAsked {
         plan.name_mut().clone_from(&self.name);
         let load = plan.load_mut();
         // Of hosts of different sizes each has its own number.
-        if load.place.is_none_or(|place| !place.is_uneven()) {
+        if !load.is_uneven() {
             load.threads = self.threads;
         }
         load.limit.time_ns = self.time_ns;

@@ -36,17 +36,7 @@ impl ThisHost {
                 options.try_for_each(|(name, value)| policy.check_option(shipped.layer(), name, value))?;
             }
             let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
-            let place = spec.host.is_none().then(|| place(request, spec.place)).transpose()?;
-            let threads = u64::from(spec.threads.unwrap_or(1));
-            let end = |place: HostPlace| u64::from(place.first_worker) + threads;
-            if place.is_some_and(|place| {
-                place.is_uneven() && place.takes_part() && end(place) > place.workers.into()
-            }) {
-                return Err(Error::usage(
-                    "session",
-                    "invalid phase: more workers on this host than on all hosts",
-                ));
-            }
+            let place = spec.host.is_none().then(|| place(request, &spec)).transpose()?;
             Ok(Spec { place, ..spec })
         };
         let specs = shipped.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
@@ -64,8 +54,9 @@ fn explained(confinement: Option<&Confinement>, error: Error) -> Error {
 }
 
 /// The place of this host in what the leader has asked for, of all hosts or of the first ones.
-fn place(request: &SessionRequest, asked: Option<HostPlace>) -> Result<HostPlace, Error> {
+fn place(request: &SessionRequest, spec: &Spec) -> Result<HostPlace, Error> {
     let SessionRequest { rank, hosts: of_run, .. } = *request;
+    let asked = spec.place;
     let hosts = asked.map_or(of_run, |asked| asked.hosts);
     if !(1..=of_run).contains(&hosts) {
         return Err(Error::usage("session", format!("invalid phase: {hosts} of {of_run} hosts"))
@@ -73,7 +64,12 @@ fn place(request: &SessionRequest, asked: Option<HostPlace>) -> Result<HostPlace
     }
     let run_hosts = if hosts < of_run { of_run } else { 0 };
     let HostPlace { workers, first_worker, .. } = asked.unwrap_or_default();
-    Ok(HostPlace { rank, hosts, run_hosts, workers, first_worker, ..HostPlace::default() })
+    let place = HostPlace { rank, hosts, run_hosts, workers, first_worker, ..HostPlace::default() };
+    let last = u64::from(first_worker) + u64::from(spec.threads.unwrap_or(1));
+    if place.is_uneven() && place.takes_part() && last > workers.into() {
+        return Err(Error::usage("session", "invalid phase: more workers on this host than on all hosts"));
+    }
+    Ok(place)
 }
 
 fn shipped(request: &SessionRequest) -> Result<Vec<ShippedSpec>, Error> {

@@ -138,10 +138,16 @@ impl LoadPlan {
         load
     }
 
+    /// Whether the hosts of the phase have different numbers of workers.
+    #[must_use]
+    pub fn is_uneven(&self) -> bool {
+        self.place.is_some_and(HostPlace::is_uneven)
+    }
+
     /// Leaves out workers that would have nothing to do, of work in so many parts. Workers of hosts of different sizes are numbered one after the other,
     /// so that none of them can be left out.
     pub fn limit_threads(&mut self, parts: u64) {
-        if self.place.is_none_or(|place| !place.is_uneven()) {
+        if !self.is_uneven() {
             self.threads = self.threads.min(u32::try_from(parts).unwrap_or(u32::MAX));
         }
     }
