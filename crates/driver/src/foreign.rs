@@ -1,7 +1,7 @@
 //! Client libraries that are loaded at run time.
 #![allow(unsafe_code)]
 
-use std::ffi::OsString;
+use std::ffi::{OsString, c_void};
 use std::path::{Path, PathBuf};
 
 pub use libloading::Error as LoadError;
@@ -65,6 +65,16 @@ impl ClientLibrary {
     }
 }
 
+/// Address of a symbol whose name ends in a zero byte, for the caller to give a type. One function for all types: a library has dozens of functions, and each type
+/// would be compiled by itself.
+///
+/// # Errors
+/// When the library lacks the symbol.
+pub fn address(library: &Library, name: &str) -> Result<*mut c_void, LoadError> {
+    // SAFETY: only the address is taken; the type is none that anything is read through.
+    unsafe { library.get::<*mut c_void>(name.as_bytes()) }.map(|symbol| *symbol)
+}
+
 /// Declares the functions in use of a library, a [`ClientLibrary`]: a structure of them, which the first who asks fills. The types are those of the
 /// library's header.
 #[macro_export]
@@ -98,13 +108,19 @@ macro_rules! foreign_functions {
             }
 
             fn of(library: $crate::foreign::Library) -> Result<Self, $crate::foreign::LoadError> {
-                // SAFETY: the types are those of the library's header.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!(stringify!($name), "\0").as_bytes())?,)*
-                        _library: library,
-                    })
-                }
+                Ok(Self {
+                    $($name: {
+                        let address = $crate::foreign::address(&library, concat!(stringify!($name), "\0"))?;
+                        // SAFETY: it is the function of that name, whose type is that of the library's header.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut std::ffi::c_void,
+                                unsafe extern "C" fn($($argument),*) $(-> $result)?,
+                            >(address)
+                        }
+                    },)*
+                    _library: library,
+                })
             }
         }
     };

@@ -35,9 +35,16 @@ struct Load {
 
 /// Reads have files of their own: a store keeps data in records of the writes that brought them, and those of other rows go on.
 const DATA: &[Load] = &[
+    // The amount of writes is stated, so that a store has space for it before the window.
     Load {
         name: loads::WRITE_LARGE,
-        options: &[("op", "write"), ("block-size", "1m"), ("shape", "private"), ("file-size", FILE_SIZE)],
+        options: &[
+            ("op", "write"),
+            ("block-size", "1m"),
+            ("shape", "private"),
+            ("file-size", FILE_SIZE),
+            ("bytes", FILE_SIZE),
+        ],
     },
     Load {
         name: loads::READ_LARGE,
@@ -57,6 +64,7 @@ const DATA: &[Load] = &[
             ("order", "random"),
             ("shape", "private"),
             ("file-size", FILE_SIZE),
+            ("bytes", FILE_SIZE),
         ],
     },
     Load {

@@ -11,10 +11,13 @@ use crate::phases::{FsOp, Over};
 use crate::plan::FsPlan;
 use crate::set::Shape;
 
-/// Changes that the workers of this process make in all its targets together; none for one that ends after a time, of which nobody knows how far it comes.
+/// Changes that the workers of this process make in all its targets together, at most; none for a phase that ends after a time alone, of which nobody knows how far
+/// it comes.
 pub(crate) fn expected(plan: &FsPlan) -> Option<ExpectedChanges> {
     let phase = plan.operation.phase();
-    if plan.load.limit.time_ns.is_some() || plan.wear_out_ns.is_some() || !phase.changes {
+    let limit = &plan.load.limit;
+    let is_open = limit.time_ns.is_some() && (limit.bytes, limit.operations) == (None, None);
+    if is_open || plan.wear_out_ns.is_some() || !phase.changes {
         return None;
     }
     let set = &plan.set;
@@ -32,7 +35,6 @@ pub(crate) fn expected(plan: &FsPlan) -> Option<ExpectedChanges> {
         }
     };
     let changing = phase.calls.iter().filter(|(class, _)| changes_name(*class)).count() as u64;
-    let limit = &plan.load.limit;
     let operations_max = limit.operations.unwrap_or(u64::MAX);
     let blocks = if plan.operation == FsOp::Write { blocks.min(operations_max) } else { 0 };
     let write_bytes = plan.geometry.block_size_bytes.min(plan.geometry.file_size_bytes.max(1));

@@ -240,6 +240,10 @@ fn planned(request: &StackRequest<'_>, row: &Row, load: &Words) -> Result<Spec, 
     if is_storage && syncs && load.bytes.is_some() {
         words.push(("end-fsync", "true"));
     }
+    // To fill a large buffer takes as long as the write where others have just read it, as the host of a virtual machine does: that is no part of the drive.
+    if is_storage && load.name == loads::WRITE_LARGE {
+        words.push(("refill", "stamp"));
+    }
     // Writes into space that was only allocated convert it: another load than the ones beside it.
     if is_storage && target == scratch {
         words.push(("layout", "fill"));

@@ -284,7 +284,7 @@ fn a_search_counts_what_meets_all_its_conditions() {
 #[test]
 fn space_that_is_known_to_be_written_is_ready_before_the_phase() {
     let load = "--shape private --file-size 400m --block-size 1m --op write --live none";
-    for (more, grows) in [("", false), ("--time 60s", true)] {
+    for (more, grows) in [("", false), ("--time 60s", true), ("--time 60s --bytes 400m", false)] {
         // In memory: a drive that stalls would take longer, and prove no more.
         let memory = tempfile::tempdir_in("/dev/shm").unwrap();
         let (scratch, pool) = (Scratch::new(), format!("vos:{}", memory.path().join("pool").display()));

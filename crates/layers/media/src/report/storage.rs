@@ -5,6 +5,7 @@ use crate::plan::MediaPlan;
 use crate::spec::CachePolicy;
 use report::doubts::Evidence;
 use units::percent;
+use workload::class_sizes::ClassSizes;
 use workload::plan::ContentChoice;
 use workload::spec::Refill;
 
@@ -101,6 +102,13 @@ pub(super) fn is_synced(evidence: &Evidence<'_>) -> bool {
     asked && done.is_none_or(|class| class.operations > 0)
 }
 
+/// Whether no write is smaller than what file systems and drives compress as one (btrfs: 128 KiB, ZFS: records of 1 MiB): random bytes that come again only after so
+/// many do not shrink, and the stamps keep copies of blocks from being found.
+fn writes_are_large(plan: &MediaPlan) -> bool {
+    const BYTES_MIN: u64 = 1 << 20;
+    plan.block_size.parse::<ClassSizes>().is_ok_and(|sizes| sizes.min() >= BYTES_MIN)
+}
+
 pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
     let content = &plan.content;
@@ -118,6 +126,7 @@ pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
         }
         ContentChoice::Random => match content.refill {
             Refill::Full => return None,
+            Refill::Stamp if writes_are_large(plan) => return None,
             Refill::Stamp => "only 16 bytes of each 4 KiB change".to_owned(),
             Refill::Once => "buffers are filled once and written repeatedly".to_owned(),
         },

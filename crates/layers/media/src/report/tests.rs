@@ -229,6 +229,15 @@ fn compressible_content() {
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
     let stamp = |record: &mut Record| plan(record).content.refill = Refill::Stamp;
     assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("only 16 bytes"));
+    let stamp_sized = |block_size: &'static str| {
+        let stamped = move |record: &mut Record| {
+            stamp(record);
+            plan(record).block_size = block_size.to_owned();
+        };
+        detail("compressible_content", &WRITES, stamped)
+    };
+    assert_eq!(stamp_sized("1MiB"), None, "more than is compressed as one");
+    assert!(stamp_sized("512KiB").is_some());
     assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
     assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
     let verified = |record: &mut Record| {
