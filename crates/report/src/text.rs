@@ -161,11 +161,14 @@ fn header(page: &mut Page, record: &Record) {
 /// `store1: Example EPYC 7B13, 8 cores, 64 GiB, Linux 6.12.8`.
 fn machine(environment: &Environment) -> String {
     let (processor, system) = (&environment.processor, &environment.system);
-    let virtual_machine = match (processor.virtualised, &processor.hypervisor) {
-        (Some(true), Some(name)) => Some(format!("virtual machine ({})", clean(name))),
-        (Some(true), None) => Some("virtual machine".to_owned()),
-        _ => None,
-    };
+    let reporting = environment.memory.free_page_reporting == Some(true);
+    let of_machine =
+        [processor.hypervisor.as_deref().map(clean), reporting.then(|| "free page reporting".into())];
+    let of_machine = of_machine.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let virtual_machine = (processor.virtualised == Some(true)).then(|| match &*of_machine {
+        "" => "virtual machine".to_owned(),
+        facts => format!("virtual machine ({facts})"),
+    });
     let facts = [
         processor.model.as_deref().map(|model| clean(model).into_owned()),
         processor.logical_cores.map(|cores| counted(cores.into(), "core")),
