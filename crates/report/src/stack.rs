@@ -14,6 +14,6 @@ pub use hosts::{OnHosts, on_hosts, scaling, slow_hosts};
 pub use remedy::{PASSES_MAX, Remedy, RemedyCase};
 pub use rows::{Disturbance, Row, bytes_in_calls, rows};
 pub use screen::Detail;
-pub(crate) use screen::block;
+pub(crate) use screen::{Grid, block, picture};
 pub use step::{FASTER_FACTOR, Finding, LOSS_FACTOR_MIN, Step, WIDE_FACTOR, steps};
 pub use verdict::{Verdict, verdict};

@@ -128,7 +128,7 @@ fn shown_as_parts(record: &Record) -> Vec<bool> {
 }
 
 /// Whether a phase only stored what others need.
-fn is_fill(phase: &PhaseRecord) -> bool {
+pub(crate) fn is_fill(phase: &PhaseRecord) -> bool {
     phase.plan.is_fill() && phase.failure.is_none()
 }
 
@@ -159,7 +159,7 @@ fn header(page: &mut Page, record: &Record) {
 }
 
 /// `store1: Example EPYC 7B13, 8 cores, 64 GiB, Linux 6.12.8`.
-fn machine(environment: &Environment) -> String {
+pub(crate) fn machine(environment: &Environment) -> String {
     let (processor, system) = (&environment.processor, &environment.system);
     let reporting = environment.memory.free_page_reporting == Some(true);
     let of_machine =
@@ -199,6 +199,15 @@ fn common_targets(record: &Record) -> Vec<TargetPlan> {
         }
     }
     found
+}
+
+/// The targets that all phases have, or the storage of a stack, each in a line: `/data/file: 10 GiB, ext4 on nvme0n1 (...)`.
+pub(crate) fn target_lines(record: &Record) -> Vec<String> {
+    let targets = common_targets(record);
+    let known = &record.environment.targets;
+    let place =
+        |target: &TargetPlan| known.iter().find(|place| place.path.as_os_str() == target.path.as_str());
+    targets.iter().take(TARGETS_SHOWN).map(|target| target_words(target, place(target))).collect()
 }
 
 fn on_targets(page: &mut Page, targets: &[TargetPlan], environment: &Environment) {

@@ -1,7 +1,7 @@
 //! The place of the data within the image, its axes and its grid.
 
 use super::font::{fitted, width};
-use super::model::{Align, Chart, Look, Scale, Side, Style};
+use super::model::{Align, Chart, Look, Point, Scale, Side, Style};
 use super::scale::{Range, Tick};
 use super::scene::{Paint, Shape, Stroke, Text};
 
@@ -41,11 +41,16 @@ pub(super) struct Frame<'a> {
     right: Option<Range>,
 }
 
+/// Values that the axis of a point reaches: its own, and the ends of its interval.
+fn reach(point: &Point) -> impl Iterator<Item = f64> {
+    std::iter::once(point.y).chain(point.interval.into_iter().flat_map(|(low, high)| [low, high]))
+}
+
 /// Values of a side, and 0 where bars or areas stand on it.
 fn values(chart: &Chart, side: Side) -> impl Iterator<Item = f64> + '_ {
     chart.series.iter().filter(move |series| series.side == side).flat_map(|series| {
         let grounded = matches!(series.style, Style::Bars | Style::Stacked | Style::Steps { filled: true });
-        series.points.iter().map(|point| point.y).chain(grounded.then_some(0.0))
+        series.points.iter().flat_map(reach).chain(grounded.then_some(0.0))
     })
 }
 

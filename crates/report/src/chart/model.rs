@@ -64,13 +64,17 @@ pub struct Point {
     pub y: f64,
     /// Written beside it where there is room.
     pub label: Option<String>,
+    /// Interval of the value, drawn as an error bar; bars only.
+    pub interval: Option<(f64, f64)>,
+    /// Number of its colour in the palette, in place of that of its series; bars only.
+    pub colour: Option<usize>,
 }
 
 impl Point {
     /// A point without a label.
     #[must_use]
     pub fn new(x: f64, y: f64) -> Self {
-        Self { x, y, label: None }
+        Self { x, y, label: None, interval: None, colour: None }
     }
 }
 

@@ -8,9 +8,10 @@ use super::layout::scene;
 use super::model::Look;
 use super::svg::{dark_rules, element, escaped};
 use super::views::{Named, charts};
-use crate::record::{Doubt, PhaseRecord, Record, Status};
-use crate::stack::verdict;
-use crate::text::render;
+use crate::page::Style;
+use crate::record::{Doubt, PhaseRecord, Record, StackRecord, Status};
+use crate::stack::{Grid, picture, verdict};
+use crate::text::{is_fill, machine, render, target_lines};
 use crate::words::{clean, load, percentile_words};
 
 /// Columns of the report within the page.
@@ -30,6 +31,9 @@ pre{overflow-x:auto;padding:.75rem;border:1px solid var(--line)}\
 th,td{text-align:right;padding:.25rem .75rem .25rem 0;border-bottom:1px solid var(--line);vertical-align:top}\
 th:first-child,td:first-child,th.l,td.l{text-align:left}\
 th,td{white-space:nowrap}td.l,td:first-child{white-space:normal;min-width:6rem}\
+.stack{margin-bottom:1rem}.stack td{white-space:normal}.stack b{white-space:nowrap}.stack td:first-child{min-width:0}\
+@media(max-width:30rem){body{padding:.75rem}.stack{font-size:.72em}.stack th,.stack td{padding-right:.4rem;white-space:normal}\
+figure{overflow-x:auto}figure svg{min-width:46rem}}\
 .muted{color:var(--muted)}.warn{color:var(--warn)}summary{cursor:pointer;margin:.75rem 0}ul{padding-left:1.2rem}";
 
 /// A page with the figures, the doubts and the charts of these records.
@@ -44,12 +48,13 @@ pub fn to_html(records: &[Named<'_>]) -> String {
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n\
-         <style>{STYLE}\n{}</style>\n</head>\n<body>\n<h1>strata report</h1>\n",
+         <style>{STYLE}\n{}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
         escaped(&records.iter().map(|named| clean(named.name)).collect::<Vec<_>>().join(", ")),
-        dark_rules()
+        dark_rules(),
+        escaped(&title(records)),
     );
     for named in records {
-        about(named, &mut out);
+        about(named, records.len() > 1, &mut out);
     }
     let look = Look::default();
     let mut section = None;
@@ -69,32 +74,104 @@ pub fn to_html(records: &[Named<'_>]) -> String {
     out
 }
 
-fn about(named: &Named<'_>, out: &mut String) {
+/// Headline of the page: of a stack, what it is of.
+fn title(records: &[Named<'_>]) -> String {
+    match records {
+        [named] if named.record.stack.is_some() => {
+            let host = named.record.environment.system.hostname.as_deref();
+            host.map_or_else(
+                || "Storage stack".to_owned(),
+                |host| format!("Storage stack of {}", clean(host)),
+            )
+        }
+        _ => "strata report".to_owned(),
+    }
+}
+
+fn about(named: &Named<'_>, several: bool, out: &mut String) {
     let record = named.record;
+    out.push_str("<section>\n");
+    if several || record.stack.is_none() {
+        let _ = writeln!(out, "<h2>{}</h2>", escaped(&clean(named.name)));
+    }
+    let mut facts = vec![machine(&record.environment)];
+    facts.extend(target_lines(record));
+    for line in facts.iter().filter(|line| !line.is_empty()) {
+        let _ = writeln!(out, "<p class=\"muted\">{}</p>", escaped(line));
+    }
+    out.push_str(&ended(record));
+    if let Some(stack) = &record.stack {
+        of_stack(record, stack, out);
+    } else {
+        table(record, out);
+        let all: Vec<(String, Vec<&Doubt>)> = record
+            .phases
+            .iter()
+            .map(|phase| (phase.plan.name().clone(), phase.doubts.iter().collect()))
+            .collect();
+        doubts(&all, out);
+    }
     let _ = writeln!(
         out,
-        "<section>\n<h2>{}</h2>\n<p><code>{}</code></p>\n<p class=\"muted\">{}, strata {}, run {}</p>",
-        escaped(&clean(named.name)),
+        "<details><summary>The whole report</summary>\n<pre>{}</pre>\n</details>",
+        escaped(&render(record, REPORT_WIDTH, false))
+    );
+    let _ = writeln!(
+        out,
+        "<p><code>{}</code></p>\n<p class=\"muted\">{}, strata {}, run {}</p>\n</section>",
         escaped(&clean(&record.command_line.join(" "))),
         escaped(&clean(&record.started_at)),
         escaped(&clean(&record.strata_version)),
         escaped(&clean(&record.run_id)),
     );
-    out.push_str(&ended(record));
-    if record.stack.is_some() {
-        let found = verdict(record).found;
-        let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&found.sentence));
-        for chain in found.chains.iter().chain(&found.spent) {
-            let _ = writeln!(out, "<p>{}</p>", escaped(chain));
-        }
+}
+
+/// A stack: the verdict, layers by loads, what to try, and the warnings; its passes folded up.
+fn of_stack(record: &Record, stack: &StackRecord, out: &mut String) {
+    let found = verdict(record).found;
+    let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&found.sentence));
+    for chain in found.chains.iter().chain(&found.spent) {
+        let _ = writeln!(out, "<p>{}</p>", escaped(chain));
     }
-    table(record, out);
-    doubts(record, out);
+    let picture = picture(record, stack);
+    picture.grids.iter().for_each(|grid| of_grid(grid, out));
     let _ = writeln!(
         out,
-        "<details><summary>The whole report</summary>\n<pre>{}</pre>\n</details>\n</section>",
-        escaped(&render(record, REPORT_WIDTH, false))
+        "<p class=\"muted\">Below a rate: how many times slower the layer is than the layer below it, with the 95% confidence interval.</p>\n<p>{}</p>",
+        escaped(&picture.reliability)
     );
+    if !picture.remedies.is_empty() {
+        let lines: Vec<String> =
+            picture.remedies.iter().map(|line| format!("<li>{}</li>", escaped(&clean(line)))).collect();
+        let _ = writeln!(out, "<p>What to try:</p>\n<ul>\n{}\n</ul>", lines.join("\n"));
+    }
+    doubts(&picture.warnings, out);
+    if !picture.by_design.is_empty() {
+        let _ = writeln!(out, "<p class=\"muted\">By design: {}</p>", escaped(&picture.by_design.join("; ")));
+    }
+    out.push_str("<details><summary>All passes</summary>\n");
+    table(record, out);
+    out.push_str("</details>\n");
+}
+
+fn of_grid(grid: &Grid, out: &mut String) {
+    let heads: String = grid.loads.iter().map(|load| format!("<th>{}</th>", escaped(load))).collect();
+    let _ = writeln!(
+        out,
+        "<div class=\"table\"><table class=\"stack\">\n<thead><tr><th>layer</th>{heads}</tr></thead>\n<tbody>"
+    );
+    for (layer, cells) in &grid.layers {
+        let cells = cells.iter().map(|cell| {
+            let Some(cell) = cell else { return "<td></td>".to_owned() };
+            let loss = cell.loss.as_ref().map_or_else(String::new, |loss| {
+                let class = if loss.style == Style::Doubt { "warn" } else { "muted" };
+                format!("<br/><span class=\"{class}\">{}</span>", escaped(&loss.text))
+            });
+            format!("<td><b>{}</b>{loss}</td>", escaped(&cell.speed))
+        });
+        let _ = writeln!(out, "<tr><td>{}</td>{}</tr>", escaped(layer), cells.collect::<String>());
+    }
+    out.push_str("</tbody>\n</table></div>\n");
 }
 
 /// Remark on a run that did not do all that was asked for; empty for a complete one.
@@ -111,7 +188,9 @@ fn ended(record: &Record) -> String {
 fn table(record: &Record, out: &mut String) {
     *out += "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th class=\"l\">load</th><th>rate</th><th>bandwidth</th><th>p50</th>\
              <th>p99</th><th>p99.9</th><th>max</th><th>errors</th></tr></thead>\n<tbody>\n";
-    for phase in &record.phases {
+    // What only stored data for others says nothing, unless there is nothing else.
+    let has_others = record.phases.iter().any(|phase| !is_fill(phase));
+    for phase in record.phases.iter().filter(|phase| !(has_others && is_fill(phase))) {
         row(phase, out);
     }
     *out += "</tbody>\n</table></div>\n";
@@ -148,12 +227,12 @@ fn row(phase: &PhaseRecord, out: &mut String) {
 /// Most phases that a doubt names; of more, the rest is counted.
 const PHASES_MAX: usize = 3;
 
-/// Every kind of doubt once, with the phases that it is about and the figures of the first.
-fn doubts(record: &Record, out: &mut String) {
+/// Every kind of doubt once, with the phases that it is about and the figures of the first. Doubts are given by phases.
+fn doubts(all: &[(String, Vec<&Doubt>)], out: &mut String) {
     let mut kinds: Vec<(&str, Vec<(&str, &Doubt)>)> = Vec::new();
-    for phase in &record.phases {
-        for doubt in &phase.doubts {
-            let one = (phase.plan.name().as_str(), doubt);
+    for (name, doubts) in all {
+        for doubt in doubts {
+            let one = (name.as_str(), *doubt);
             match kinds.iter_mut().find(|(kind, _)| *kind == doubt.kind) {
                 Some((_, found)) => found.push(one),
                 None => kinds.push((&doubt.kind, vec![one])),
@@ -172,7 +251,7 @@ fn doubts(record: &Record, out: &mut String) {
             out,
             "<li><b>{}</b> ({}): {example}{}; <span class=\"muted\">{}</span></li>",
             escaped(&clean(kind)),
-            escaped(&place(&found, record.phases.len())),
+            escaped(&place(&found, all.len())),
             escaped(&clean(&first.detail)),
             escaped(&clean(&first.remedy))
         );

@@ -10,6 +10,8 @@ use super::scene::{Paint, Shape, Stroke, Text};
 const BARS_SHARE: f64 = 0.7;
 /// Widest bar in pixels.
 const BAR_WIDTH_MAX: f64 = 90.0;
+/// Half of the width of the ends of an error bar, in pixels.
+const ERROR_CAP: f64 = 4.0;
 /// Widest bar in parts, in pixels.
 const STACK_WIDTH_MAX: f64 = 90.0;
 
@@ -210,13 +212,29 @@ impl Plot<'_> {
                 self.shapes.push(Shape::Box {
                     at: (left, y.min(ground)),
                     size: (thin, (ground - y).abs()),
-                    paint: Paint::Series(series.colour),
+                    paint: Paint::Series(point.colour.unwrap_or(series.colour)),
                     opacity: 1.0,
                     hint: self.hint(series, point),
                 });
-                self.bar_label(point, left + thin / 2.0, y.min(ground));
+                let top = self.error_bar(series, point, left + thin / 2.0).unwrap_or(y);
+                self.bar_label(point, left + thin / 2.0, y.min(top).min(ground));
             }
         }
+    }
+
+    /// The interval of a bar, at the middle of the bar; and where it ends above.
+    fn error_bar(&mut self, series: &Series, point: &Point, x: f64) -> Option<f64> {
+        let (low, high) = point.interval?;
+        let (low, high) = (self.frame.y(series.side, low)?, self.frame.y(series.side, high)?);
+        let stroke = Stroke::new(Paint::Ink, self.look.line_width * 0.75);
+        for points in [
+            vec![(x, low), (x, high)],
+            vec![(x - ERROR_CAP, low), (x + ERROR_CAP, low)],
+            vec![(x - ERROR_CAP, high), (x + ERROR_CAP, high)],
+        ] {
+            self.shapes.push(Shape::Line { points, stroke });
+        }
+        Some(high)
     }
 
     /// Bars in parts. The last part is drawn first, as high as the whole bar, and each part before it over the rest.

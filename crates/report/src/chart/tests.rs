@@ -3,7 +3,7 @@ use roxmltree::Document;
 use workload::spec::Operation;
 
 use super::*;
-use crate::record::{Doubt, Record};
+use crate::record::{Doubt, Record, StackPass};
 use crate::sample::{self, DRIVE, INTERVALS, Shape, ladder, phase, record, stack};
 
 const NASTY: &str = "<script>&\"'\u{1}\u{1b}]0;\u{FFFE}";
@@ -193,6 +193,65 @@ fn a_stack_is_a_waterfall() {
     assert!(to_html(&[named(&record)]).contains("<p><b>file is the largest loss"));
 }
 
+/// Two passes of a stack.
+fn stack_of_two_passes() -> crate::record::Record {
+    let rows = |times: f64| {
+        [
+            ("memory", Operation::RandRead, 4096, 3e6 * times),
+            ("media", Operation::RandRead, 4096, 4e5),
+            ("file", Operation::RandRead, 4096, 1e5),
+        ]
+    };
+    let mut record = stack(&rows(1.0));
+    record.phases.extend(stack(&rows(4.0)).phases);
+    let stack = record.stack.as_mut().unwrap();
+    for (at, row) in stack.rows.iter_mut().enumerate() {
+        row.passes =
+            [0, 3].iter().zip(1..).map(|(from, pass)| StackPass { pass, phase: at + from }).collect();
+    }
+    record
+}
+
+#[test]
+fn bars_of_a_stack_are_means_of_passes_with_intervals_in_colours_of_layers() {
+    let record = stack_of_two_passes();
+    let chart = chart_of(&[named(&record)], "waterfall");
+    let bars = &chart.series[0].points;
+    // 3M/s and 12M/s; the mean of logarithms has Student's t of one degree of freedom: 12.7 times ln(2).
+    assert_eq!(bars[0].label.as_deref(), Some("6.00M/s"));
+    let (low, high) = bars[0].interval.unwrap();
+    let half = 12.706 * 2f64.ln();
+    assert!(
+        ((high / 6e6).ln() - half).abs() < 1e-3 && ((low / 6e6).ln() + half).abs() < 1e-3,
+        "{low} {high}"
+    );
+    assert!(bars.iter().map(|bar| bar.colour).eq([Some(0), Some(1), Some(2)]));
+    assert!(chart.note.contains("95% confidence interval"), "{}", chart.note);
+    let colours = |kind: &str| -> Vec<usize> {
+        chart_of(&[named(&record)], kind).series.iter().map(|series| series.colour).collect()
+    };
+    assert_eq!(colours("percentiles"), [0, 1, 2]);
+    // The bar, its line up and down, and its two ends.
+    let lines = count(&to_svg(&chart, &Look::default()), "polyline");
+    assert!(lines >= 3 * 3, "{lines}");
+    let one = stack(&[("memory", Operation::RandRead, 4096, 3e6)]);
+    assert_eq!(chart_of(&[named(&one)], "waterfall").series[0].points[0].interval, None);
+}
+
+#[test]
+fn the_page_of_a_stack_begins_with_its_verdict_and_its_layers() {
+    let mut record = stack_of_two_passes();
+    record.environment.system.hostname = Some("store<1>".to_owned());
+    let html = to_html(&[named(&record)]);
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
+    assert!(html.contains("<h1>Storage stack of store&lt;1&gt;</h1>"));
+    let grid = at("<table class=\"stack\">");
+    assert!(at("<p><b>") < grid && grid < at("comparisons conclusive"));
+    assert!(at("comparisons conclusive") < at("<summary>All passes</summary>") && grid < at("<svg"));
+    assert!(html.contains("<td>memory</td><td><b>6.00M/s</b></td>"), "{html}");
+    assert!(html.contains("<td>file</td><td><b>100k/s</b><br/><span class="), "{html}");
+}
+
 #[test]
 fn doubts_stand_in_the_chart() {
     let mut record = record(vec![phase(&DRIVE)]);
@@ -357,7 +416,7 @@ proptest! {
             Axis::new("y", units[6 - unit], scales[2 - scale].clone()),
         );
         chart.note.clone_from(&name);
-        let points = values.iter().map(|(x, y, label)| Point { x: *x, y: *y, label: Some(label.clone()) });
+        let points = values.iter().map(|(x, y, label)| Point { label: Some(label.clone()), ..Point::new(*x, *y) });
         let mut series = Series::new(name.clone(), styles[style], 3, points.collect());
         series.pale_until = Some(0.0);
         chart.series.push(series);

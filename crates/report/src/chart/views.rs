@@ -42,13 +42,32 @@ struct Line<'a> {
     phase: &'a PhaseRecord,
     /// How long after the start of the chart's time it began.
     begins_ns: u64,
-    /// It is compared by the bandwidth while its workers are in operations.
-    in_calls: bool,
+    /// Its rate over all passes, and its number among the layers of its stack.
+    of_stack: Option<OfStack<'a>>,
+}
+
+/// A row of a stack in its charts.
+struct OfStack<'a> {
+    /// Mean rate of its passes, bytes or operations a second.
+    speed: f64,
+    /// 95 % interval of the mean; none of a single pass.
+    interval: Option<(f64, f64)>,
+    /// Whether the rate is in bytes.
+    in_bytes: bool,
+    /// Number of its layer, which is the number of its colour in all charts.
+    layer: usize,
+    /// Kinds of warnings that state what it measures on purpose.
+    by_design: &'a [String],
 }
 
 impl<'a> Line<'a> {
     fn new(name: String, phase: &'a PhaseRecord) -> Self {
-        Self { name, phase, begins_ns: 0, in_calls: false }
+        Self { name, phase, begins_ns: 0, of_stack: None }
+    }
+
+    /// Number of its colour, if it is line number `at` of its chart.
+    fn colour(&self, at: usize) -> usize {
+        self.of_stack.as_ref().map_or(at, |row| row.layer)
     }
 
     /// A time of the phase on the chart's axis.
@@ -184,7 +203,9 @@ const NAMES_MAX: usize = 3;
 fn warning(lines: &[Line<'_>]) -> String {
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     for line in lines {
-        let doubts = line.phase.doubts.iter().map(|doubt| clean(&doubt.kind).replace('_', " "));
+        let by_design = line.of_stack.as_ref().map_or(&[][..], |row| row.by_design);
+        let doubts = line.phase.doubts.iter().filter(|doubt| !by_design.contains(&doubt.kind));
+        let doubts = doubts.map(|doubt| clean(&doubt.kind).replace('_', " "));
         for kind in
             doubts.chain(line.phase.failure.iter().map(|failure| format!("failed: {}", clean(failure))))
         {

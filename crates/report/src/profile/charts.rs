@@ -42,9 +42,8 @@ fn stacked(names: &[String], has_more: bool, shares: &[Vec<f64>]) -> Vec<Series>
     let all = names.iter().cloned().chain(rest);
     let series = all.enumerate().map(|(at, name)| {
         let points = shares.iter().enumerate().map(|(bar, row)| Point {
-            x: bar as f64,
-            y: row[..=at].iter().sum(),
             label: Some(percent(row[at])),
+            ..Point::new(bar as f64, row[..=at].iter().sum())
         });
         Series::new(name, Style::Stacked, at, points.collect())
     });

@@ -1,7 +1,7 @@
 //! Rows of a stack as they were measured: their passes, what carries them, and what disturbed them.
 
 use layer::StackKind;
-use statistics::RateEstimate;
+use statistics::{RateEstimate, student_t_quantile};
 
 use crate::doubts::{Evidence, others_cpus_max, throttled_share, used_by_others};
 use crate::record::{PhaseRecord, Record, StackPass, StackRow};
@@ -86,6 +86,19 @@ impl<'a> Row<'a> {
     pub fn speed(&self) -> Option<f64> {
         let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| self.speed_of(phase).ln()).collect();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }
+
+    /// Its speed and, of several passes, the 95 % interval of that mean: Student's t on the logarithms.
+    pub(crate) fn mean(&self) -> Option<(f64, Option<(f64, f64)>)> {
+        let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| self.speed_of(phase).ln()).collect();
+        let speed = self.speed()?;
+        let count = logs.len() as f64;
+        let variance =
+            logs.iter().map(|log| (log - speed.ln()).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+        let half = student_t_quantile(0.975, count - 1.0)
+            .filter(|_| logs.len() > 1)
+            .map(|t| t * (variance / count).sqrt());
+        Some((speed, half.map(|half| (speed * (-half).exp(), speed * half.exp()))))
     }
 
     /// Whether its workers had no processor time left.

@@ -1,6 +1,7 @@
 //! A stack on one screen, and all that is known of it.
 
 mod hosts;
+mod picture;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use super::hosts::on_hosts;
 use super::rows::{Row, rows};
 use super::step::{Finding, Step, steps};
 use super::verdict::verdict;
+pub(crate) use picture::{Grid, picture};
+
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{Doubt, PhaseRecord, Record, StackRecord, StackTrial};
 use crate::text::{notes_of, warnings_of};
@@ -52,7 +55,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
     for group in general.chunk_by(|a, b| is_of_names(a) == is_of_names(b)) {
         for loads in group.chunks(COLUMNS) {
             match is_dense {
-                false => page.table(&table(&rows, &steps, loads)),
+                false => page.table(&table(picture::grid(&rows, &steps, loads))),
                 true if is_of_names(&loads[0]) => {}
                 true => page.table(&dense(&rows, &steps, loads, first, bare_cell)),
             }
@@ -208,24 +211,22 @@ fn dense(
 }
 
 /// Layers by loads: the rate, and below it how many times slower than what carries it.
-fn table(rows: &[Row<'_>], steps: &[Step], loads: &[&str]) -> Table {
-    let mut headers = vec!["layer".to_owned()];
-    headers.extend(loads.iter().map(|load| clean(load).into_owned()));
-    let mut table = Table::named(headers);
-    for layer in layers_of(rows, loads) {
-        let at = |load: &&str| rows.iter().position(|row| row.row.layer == layer && row.row.load == *load);
-        let speeds = loads.iter().map(|load| match at(load) {
-            Some(at) => Cell::styled(speed_words(&rows[at]), Style::Strong),
-            None => Cell::from(""),
-        });
-        table.row(std::iter::once(Cell::from(clean(layer).into_owned())).chain(speeds).collect());
-        let steps: Vec<Option<&Step>> = loads
-            .iter()
-            .map(|load| at(load).and_then(|at| steps.iter().find(|step| step.row == at)))
-            .collect();
-        if steps.iter().any(Option::is_some) {
-            let cells = steps.into_iter().map(|step| step.map_or_else(|| Cell::from(""), loss_cell));
-            table.row(std::iter::once(Cell::from("")).chain(cells).collect());
+fn table(grid: Grid) -> Table {
+    let mut table = Table::named(std::iter::once("layer".to_owned()).chain(grid.loads).collect());
+    for (layer, cells) in grid.layers {
+        let has_losses = cells.iter().flatten().any(|cell| cell.loss.is_some());
+        let (speeds, losses): (Vec<Cell>, Vec<Cell>) = cells
+            .into_iter()
+            .map(|cell| match cell {
+                Some(cell) => {
+                    (Cell::styled(cell.speed, Style::Strong), cell.loss.unwrap_or_else(|| Cell::from("")))
+                }
+                None => (Cell::from(""), Cell::from("")),
+            })
+            .unzip();
+        table.row(std::iter::once(Cell::from(layer)).chain(speeds).collect());
+        if has_losses {
+            table.row(std::iter::once(Cell::from("")).chain(losses).collect());
         }
     }
     table

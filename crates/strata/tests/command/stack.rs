@@ -58,6 +58,16 @@ fn every_layer_is_measured_in_passes_over_all_of_them() {
     assert!(full.stdout.contains("CPU/op") && full.stdout.contains("verdict"), "{}", full.stdout);
     let warned = scratch.run("report results/record.json --warnings");
     assert!(warned.stdout.contains("warning   debug_build"), "{}", warned.stdout);
+    // The page has the layers first, and what only stored data for them nowhere.
+    let page = scratch.run("report results/record.json --html -").stdout;
+    let (head, charts) = page.split_once("<summary>All passes</summary>").expect("passes are folded up");
+    assert!(head.contains("<h1>Storage stack of ") && head.contains("<table class=\"stack\">"), "{head}");
+    let (table, charts) = charts.split_once("</details>").unwrap();
+    assert!(table.contains("<td>file: write 1 MiB</td>") && !table.contains("<td>fill</td>"), "{table}");
+    let sections: Vec<&str> =
+        charts.split("<h2>").skip(1).filter_map(|section| section.split("</h2>").next()).collect();
+    let loads = ["write 1 MiB", "read 1 MiB", "write 4 KiB", "read 4 KiB", "create", "stat", "remove"];
+    assert_eq!(sections, loads);
 }
 
 #[test]

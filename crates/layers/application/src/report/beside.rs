@@ -301,7 +301,7 @@ pub(super) fn chart(record: &Record) -> Option<Chart> {
     for (number, stage) in stages.iter().enumerate() {
         let bar = |(at, figures): (usize, &Figures)| {
             let y = mean(&figures.io)?;
-            Some(Point { x: at as f64, y, label: Some(human_bytes_per_second(y)) })
+            Some(Point { label: Some(human_bytes_per_second(y)), ..Point::new(at as f64, y) })
         };
         let points: Vec<Point> = stage.targets.iter().enumerate().filter_map(bar).collect();
         if !points.is_empty() {

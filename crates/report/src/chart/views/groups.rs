@@ -2,8 +2,10 @@
 
 use workload::spec::LadderDimension;
 
-use super::{Line, Named, note, warning};
+use super::{Line, Named, OfStack, note, warning};
 use crate::record::{LadderRecord, PhaseRecord, Record};
+use crate::stack::rows;
+use crate::text::is_fill;
 use crate::view::{self, SideBySide};
 use crate::words::{clean, counted};
 
@@ -49,18 +51,22 @@ impl Group<'_> {
 /// The groups of these records, those of phases in the order in which they ran.
 pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
+    let layers = layers(records);
     for named in records {
         let record = named.record;
+        // What only stored data for others says nothing, unless there is nothing else.
+        let has_others = record.phases.iter().any(|phase| !is_fill(phase));
+        let is_hidden = |at: &usize| has_others && record.phases.get(*at).is_some_and(is_fill);
         let several = records.len() > 1;
         let of_ladder = |at: &usize| record.ladder.as_ref().is_some_and(|ladder| ladder.phases.contains(at));
         let of_stack = |at: &usize| record.stack.as_ref().is_some_and(|stack| stack.has(*at));
-        for stage in stages(record, |at| !of_ladder(&at) && !of_stack(&at)) {
+        for stage in stages(record, |at| !of_ladder(&at) && !of_stack(&at) && !is_hidden(&at)) {
             together(named, several, &stage, &mut groups);
         }
         let beside = beside_groups(named, several, &mut groups);
         let mut seen: Vec<(&str, &str)> = Vec::new();
         for (at, phase) in record.phases.iter().enumerate() {
-            if of_ladder(&at) || of_stack(&at) {
+            if of_ladder(&at) || of_stack(&at) || is_hidden(&at) {
                 continue;
             }
             let (layer, name) = (phase.plan.layer(), phase.plan.name().as_str());
@@ -77,7 +83,7 @@ pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
             add(&mut groups, Kind::Phase, title, line, (layer.to_owned(), name.to_owned(), number));
         }
         groups.extend(ladder_group(named, several));
-        stack_groups(named, several, &mut groups);
+        stack_groups(named, several, &layers, &mut groups);
     }
     groups
 }
@@ -180,14 +186,38 @@ fn ladder_group<'a>(named: &Named<'a>, several: bool) -> Option<Group<'a>> {
     (!lines.is_empty()).then(|| Group { kind: Kind::Ladder, title, lines, key: Default::default() })
 }
 
-fn stack_groups<'a>(named: &Named<'a>, several: bool, groups: &mut Vec<Group<'a>>) {
-    let record = named.record;
-    for row in record.stack.iter().flat_map(|stack| &stack.rows) {
-        let Some(phase) = row.phase.and_then(|at| record.phases.get(at)) else { continue };
-        let layer = clean(&row.layer);
+/// Layers of stacks, each once: a layer has the colour of its number in every chart. The floor has the last, so that it takes none from the layers.
+fn layers<'a>(records: &[Named<'a>]) -> Vec<&'a str> {
+    let rows = records.iter().flat_map(|named| named.record.stack.iter().flat_map(|stack| &stack.rows));
+    let (mut layers, mut floors): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for row in rows {
+        let is_floor = row.kind == Some(layer::StackKind::Floor);
+        let of = if is_floor { &mut floors } else { &mut layers };
+        if !of.contains(&row.layer.as_str()) {
+            of.push(&row.layer);
+        }
+    }
+    layers.into_iter().chain(floors).collect()
+}
+
+fn stack_groups<'a>(named: &Named<'a>, several: bool, layers: &[&str], groups: &mut Vec<Group<'a>>) {
+    let mut all = rows(named.record);
+    // The floor has one load, which would come first.
+    all.sort_by_key(|row| row.kind == layer::StackKind::Floor);
+    for row in all {
+        let (Some(phase), Some((speed, interval))) = (row.phase(), row.mean()) else { continue };
+        let layer = clean(&row.row.layer);
         let name = if several { format!("{}: {layer}", named.name) } else { layer.into_owned() };
-        let key = (String::new(), row.load.clone(), 0);
-        let line = Line { in_calls: row.load_of.is_some(), ..Line::new(name, phase) };
-        add(groups, Kind::Stack, clean(&row.load).into_owned(), line, key);
+        let key = (String::new(), row.row.load.clone(), 0);
+        let number = layers.iter().position(|known| *known == row.row.layer);
+        let of_stack = OfStack {
+            speed,
+            interval,
+            in_bytes: row.in_bytes(),
+            layer: number.unwrap_or_default(),
+            by_design: &row.row.by_design,
+        };
+        let line = Line { of_stack: Some(of_stack), ..Line::new(name, phase) };
+        add(groups, Kind::Stack, clean(&row.row.load).into_owned(), line, key);
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
                 let ns =
                     phase.summary.total.latency.as_ref().and_then(figure).map_or(f64::NAN, |ns| ns as f64);
                 let label = (at == 0).then(|| rung_label(climb.ladder, phase));
-                Point { x: of_phase(phase, is_bandwidth), y: ns, label }
+                Point { label, ..Point::new(of_phase(phase, is_bandwidth), ns) }
             });
             let series = Series::new(name, Style::Points, colour, points.collect());
             chart.series.push(Series { dash: *dash, ..series });

@@ -128,7 +128,8 @@ pub(super) fn percentiles(group: &Group<'_>) -> Option<Chart> {
     chart.note = group.note();
     let make = |(at, line): (usize, &Line<'_>)| {
         let points = curve(&window_latency(line.phase));
-        Series { dash: dash_of(at), ..Series::new(line.name.clone(), Style::Line, at, points) }
+        let colour = line.colour(at);
+        Series { dash: dash_of(colour), ..Series::new(line.name.clone(), Style::Line, colour, points) }
     };
     chart.series =
         group.lines.iter().enumerate().map(make).filter(|series| series.points.len() > 1).collect();

@@ -6,7 +6,6 @@ use super::super::model::{Axis, Band, Chart, Dash, Point, Scale, Series, Style, 
 use super::groups::Group;
 use super::{Line, dash_of};
 use crate::record::PhaseRecord;
-use crate::stack::bytes_in_calls;
 
 /// Block size in bytes from which on a phase is about bytes a second, and below about operations a second.
 const BANDWIDTH_BLOCK_BYTES: u64 = 64 << 10;
@@ -130,22 +129,27 @@ pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
     (!chart.series.is_empty()).then_some(chart)
 }
 
-/// The rate of every layer at one load. The null engine is no layer: what strata itself costs would dwarf the rest.
+/// The rate of every layer at one load, over all its passes. The null engine is no layer: what strata itself costs would dwarf the rest.
 pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
-    let lines: Vec<_> = group.lines.iter().filter(|line| line.phase.plan.engine() != "null").collect();
-    let is_bandwidth =
-        lines.iter().any(|line| line.in_calls) || is_bandwidth(lines.iter().map(|line| line.phase));
-    let names = lines.iter().map(|line| line.name.clone()).collect();
-    let axis = axis(is_bandwidth);
-    let bars = lines.iter().enumerate().map(|(at, line)| {
-        let in_calls = line.in_calls.then(|| bytes_in_calls(line.phase).unwrap_or(0.0));
-        let rate = in_calls.unwrap_or_else(|| of_phase(line.phase, is_bandwidth));
-        Point { x: at as f64, y: rate, label: Some(super::super::scale::written(rate, axis.unit)) }
+    let rows = group.lines.iter().filter(|line| line.phase.plan.engine() != "null");
+    let rows: Vec<_> = rows.filter_map(|line| Some((line, line.of_stack.as_ref()?))).collect();
+    let axis = axis(rows.iter().all(|(_, row)| row.in_bytes));
+    let bars = rows.iter().enumerate().map(|(at, (_, row))| Point {
+        label: Some(super::super::scale::written(row.speed, axis.unit)),
+        interval: row.interval,
+        colour: Some(row.layer),
+        ..Point::new(at as f64, row.speed)
     });
     let series = Series::new("", Style::Bars, 0, bars.collect());
+    let names = rows.iter().map(|(line, _)| line.name.clone()).collect();
     let layers = Axis::new("layer, the lowest on the left", Unit::Plain, Scale::Names(names));
     let mut chart = Chart::new(format!("{}: rate of each layer", group.title), layers, axis);
+    let note = group.note();
+    chart.note = match series.points.iter().any(|point| point.interval.is_some()) {
+        true if note.is_empty() => "mean of the passes with its 95% confidence interval".to_owned(),
+        true => format!("{note}; mean of the passes with its 95% confidence interval"),
+        false => note,
+    };
     chart.series = vec![series];
-    chart.note = group.note();
-    (!lines.is_empty()).then_some(chart)
+    (!rows.is_empty()).then_some(chart)
 }
