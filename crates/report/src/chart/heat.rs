@@ -42,7 +42,9 @@ impl Map<'_> {
     }
 
     fn level(&self, value: f64) -> usize {
-        let (low, high) = self.heat.range;
+        let scaled = |value: f64| if self.heat.is_log { value.ln() } else { value };
+        let (low, high) = (scaled(self.heat.range.0), scaled(self.heat.range.1));
+        let value = scaled(value);
         let share = if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 1.0 };
         (share * (RAMP_LEN - 1) as f64).round() as usize
     }

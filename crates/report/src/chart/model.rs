@@ -192,6 +192,8 @@ pub struct Heat {
     pub unit: Unit,
     /// The values of the first and of the last colour.
     pub range: (f64, f64),
+    /// Whether the colours stand for the logarithms of the values, so that small ones can be told apart; the range is above 0 then.
+    pub is_log: bool,
     /// The colours.
     pub ramp: Ramp,
 }

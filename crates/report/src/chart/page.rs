@@ -33,7 +33,7 @@ th:first-child,td:first-child,th.l,td.l{text-align:left}\
 th,td{white-space:nowrap}td.l,td:first-child{white-space:normal;min-width:6rem}\
 .stack{margin-bottom:1rem}.stack td{white-space:normal}.stack b{white-space:nowrap}.stack td:first-child{min-width:0}\
 @media(max-width:30rem){body{padding:.75rem}.stack{font-size:.72em}.stack th,.stack td{padding-right:.4rem;white-space:normal}\
-figure{overflow-x:auto}figure svg{min-width:46rem}}\
+figure{overflow-x:auto}figure svg{min-width:46rem}td.l{min-width:13rem}}\
 .muted{color:var(--muted)}.warn{color:var(--warn)}summary{cursor:pointer;margin:.75rem 0}ul{padding-left:1.2rem}";
 
 /// A page with the figures, the doubts and the charts of these records.

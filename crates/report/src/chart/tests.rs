@@ -1,3 +1,5 @@
+mod over_time;
+
 use proptest::prelude::*;
 use roxmltree::Document;
 use workload::spec::Operation;
@@ -34,12 +36,18 @@ fn count(svg: &str, tag: &str) -> usize {
 }
 
 #[test]
-fn a_phase_has_four_charts() {
+fn a_phase_has_five_charts() {
     let record = record(vec![phase(&DRIVE)]);
     let stems: Vec<_> = charts(&[named(&record)]).into_iter().map(|chart| chart.file_stem).collect();
     assert_eq!(
         stems,
-        ["1-randread-rate", "2-randread-latency", "3-randread-histogram", "4-randread-percentiles"]
+        [
+            "1-randread-rate",
+            "2-randread-latency",
+            "3-randread-latencies",
+            "4-randread-histogram",
+            "5-randread-percentiles"
+        ]
     );
 }
 
@@ -99,7 +107,7 @@ fn several_records_share_their_charts() {
     // Two phases of one name are not taken for one.
     let mut twice = record(vec![phase(&DRIVE), phase(&DRIVE)]);
     twice.phases[1].stage = 1;
-    assert_eq!(charts(&[named(&twice)]).len(), 8);
+    assert_eq!(charts(&[named(&twice)]).len(), 10);
 }
 
 #[test]
@@ -109,7 +117,7 @@ fn phases_that_ran_at_the_same_time_have_charts_together() {
     late.plan.load_mut().start_delay_ns = 2_000_000_000;
     let record = record(vec![phase(&DRIVE), late]);
     let made = charts(&[named(&record)]);
-    assert_eq!((made.len(), made[0].section.as_str()), (11, "randread, writes at the same time"));
+    assert_eq!((made.len(), made[0].section.as_str()), (13, "randread, writes at the same time"));
     let rate = &made[0].chart;
     let first = |at: usize| (rate.series[at].name.as_str(), rate.series[at].points[0].x);
     assert_eq!((first(0), first(1)), (("randread", 0.05), ("writes", 2.05)));
@@ -306,7 +314,7 @@ fn a_page_needs_nothing_from_outside() {
     for word in ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link"] {
         assert!(!rest.contains(word), "{word}");
     }
-    assert!(html.contains("prefers-color-scheme:dark") && html.matches("<svg").count() == 4);
+    assert!(html.contains("prefers-color-scheme:dark") && html.matches("<svg").count() == 5);
     assert!(html.contains("<td>400k/s</td>"), "{html}");
     let end = html.rfind("</html>").unwrap();
     let body = html[..end + 7].replace("<!DOCTYPE html>", "").replace("<meta charset=\"utf-8\">", "");

@@ -105,6 +105,9 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
             push("latency", latency::over_time(&group));
         }
         if group.kind == Kind::Phase {
+            push("latencies", latency::heat(&group));
+        }
+        if group.kind == Kind::Phase {
             push("histogram", latency::histogram(&group));
         }
         push("percentiles", latency::percentiles(&group));

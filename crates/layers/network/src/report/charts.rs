@@ -43,6 +43,7 @@ fn chart(
         title: what.to_owned(),
         unit,
         range,
+        is_log: false,
         ramp,
     });
     Some(chart)

@@ -1,16 +1,22 @@
 //! Latencies: over time, as a histogram, and by percentile.
 
-use statistics::{Histogram, IntervalPoint};
+use statistics::{BEYOND_PERCENTILE_MIN, Histogram};
 
-use super::super::model::{Axis, Chart, Dash, Point, Scale, Series, Style, Unit};
+use super::super::model::{Axis, Chart, Dash, Heat, Point, Ramp, Scale, Series, Style, Unit};
+use super::super::scale::written;
 use super::groups::Group;
-use super::rate::{bands, middle_ns};
+use super::rate::bands;
 use super::{Line, dash_of, window_latency};
 
 /// Percentiles over time, with their names.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (99.0, "p99"), (99.9, "p99.9"), (100.0, "max")];
 /// Those that are shown when several records share a chart, with their strokes.
 const FEW: [(f64, &str, Dash); 2] = [(50.0, "p50", Dash::Solid), (99.0, "p99", Dash::Dashed)];
+/// Most columns of a heat map over time, and its rows for each power of ten.
+const HEAT_COLUMNS_MAX: usize = 64;
+const HEAT_BINS_PER_DECADE: f64 = 6.0;
+/// Share that has the palest colour of a heat map: one of ten thousand operations is seen.
+const HEAT_SHARE_MIN: f64 = 1e-4;
 /// Bins of a histogram for each power of ten.
 const BINS_PER_DECADE: f64 = 24.0;
 /// Places of a curve for each nine of its percentiles.
@@ -20,15 +26,29 @@ fn axis() -> Axis {
     Axis::new("latency", Unit::Nanoseconds, Scale::Log)
 }
 
-/// A percentile of every interval.
+/// A percentile over time. Of too few operations it would be an accident: intervals are joined until so many lie beyond it as a summary wants. The
+/// maximum is that of every interval.
 fn points(line: &Line<'_>, percent: f64, merged: &mut Histogram) -> Vec<Point> {
-    let figure = |point: &IntervalPoint| {
-        merged.clear();
-        point.classes.iter().for_each(|class| merged.merge_sparse(&class.latency));
-        let ns = merged.percentile(percent).map_or(f64::NAN, |ns| ns as f64);
-        Point::new(line.seconds(middle_ns(point)), ns)
+    let is_known = |merged: &Histogram| {
+        let beyond = merged.count() as f64 * (1.0 - percent / 100.0);
+        percent >= 100.0 || beyond * (1.0 + 1e-9) >= BEYOND_PERCENTILE_MIN as f64
     };
-    line.phase.samples.series.points.iter().map(figure).collect()
+    let mut points = Vec::new();
+    let mut begins_ns = None;
+    merged.clear();
+    for point in &line.phase.samples.series.points {
+        let from_ns = *begins_ns.get_or_insert(point.start_ns);
+        point.classes.iter().for_each(|class| merged.merge_sparse(&class.latency));
+        // Nothing at all is a gap, not a part of what comes after it.
+        if merged.count() > 0 && !is_known(merged) {
+            continue;
+        }
+        let ns = merged.percentile(percent).map_or(f64::NAN, |ns| ns as f64);
+        points.push(Point::new(line.seconds(f64::midpoint(from_ns as f64, point.end_ns as f64)), ns));
+        merged.clear();
+        begins_ns = None;
+    }
+    points
 }
 
 /// Percentiles of every interval; none when nothing is known over time.
@@ -62,6 +82,48 @@ pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
     }
     let has_line = |series: &Series| series.points.iter().filter(|point| point.y.is_finite()).count() > 1;
     chart.series.iter().any(has_line).then_some(chart)
+}
+
+/// Latencies over time as a heat map: the share of each time's operations in bins of latency; none when nothing is known over time, and for several records.
+pub(super) fn heat(group: &Group<'_>) -> Option<Chart> {
+    let [line] = group.lines.as_slice() else { return None };
+    let all = &line.phase.samples.series.points;
+    let together = all.len().div_ceil(HEAT_COLUMNS_MAX).max(1);
+    let columns: Vec<(f64, Histogram)> = all
+        .chunks(together)
+        .map(|points| {
+            let mut histogram = Histogram::new();
+            let classes = points.iter().flat_map(|point| &point.classes);
+            classes.for_each(|class| histogram.merge_sparse(&class.latency));
+            (line.seconds(points[0].start_ns as f64), histogram)
+        })
+        .collect();
+    let bin = |ns: u64| ((ns.max(1) as f64).log10() * HEAT_BINS_PER_DECADE).floor() as i32;
+    let first = columns.iter().filter_map(|(_, histogram)| histogram.min_ns()).min().map(bin)?;
+    let last = columns.iter().filter_map(|(_, histogram)| histogram.max_ns()).max().map(bin)?;
+    let rows = (last - first + 1).max(1) as usize;
+    let mut values = vec![vec![None; columns.len()]; rows];
+    for (at, (_, histogram)) in columns.iter().enumerate() {
+        let (Some(min_ns), Some(max_ns)) = (histogram.min_ns(), histogram.max_ns()) else { continue };
+        for bucket in histogram.buckets() {
+            let row = (last - bin(bucket.midpoint_ns().clamp(min_ns, max_ns))).clamp(0, rows as i32 - 1);
+            let share: &mut Option<f64> = &mut values[row as usize][at];
+            *share = Some(share.unwrap_or(0.0) + bucket.count as f64 / histogram.count() as f64);
+        }
+    }
+    let told = |value: f64, unit: Unit| written(value, unit);
+    let edge = |bin: i32| 10f64.powf(f64::from(bin) / HEAT_BINS_PER_DECADE);
+    let rows: Vec<String> = (first..=last).rev().map(|bin| told(edge(bin), Unit::Nanoseconds)).collect();
+    let time = |at: f64| if at > 0.0 { told(at, Unit::Seconds) } else { "0 s".to_owned() };
+    let names: Vec<String> = columns.iter().map(|(at, _)| time(*at)).collect();
+    let x = Axis::new("time", Unit::Plain, Scale::Names(names.clone()));
+    let y = Axis::new("latency, from", Unit::Plain, Scale::Names(rows.clone()));
+    let mut chart = Chart::new(format!("{}: latencies over time", group.title), x, y);
+    chart.note = group.note();
+    let title = "share".to_owned();
+    let (unit, range, ramp) = (Unit::Share, (HEAT_SHARE_MIN, 1.0), Ramp::Blues);
+    chart.heat = Some(Heat { rows, columns: names, values, title, unit, range, is_log: true, ramp });
+    (columns.len() > 1).then_some(chart)
 }
 
 /// Shares of the operations in bins that are equally wide on a logarithmic axis, as steps.

@@ -48,7 +48,7 @@ fn points(line: &Line<'_>, is_bandwidth: bool, class: Option<usize>) -> Vec<Poin
 }
 
 /// The middle of an interval, nanoseconds.
-pub(super) fn middle_ns(point: &IntervalPoint) -> f64 {
+fn middle_ns(point: &IntervalPoint) -> f64 {
     f64::midpoint(point.start_ns as f64, point.end_ns as f64)
 }
 
@@ -87,7 +87,30 @@ fn series_of(line: &Line<'_>, number: usize, is_alone: bool, is_bandwidth: bool)
     made
 }
 
-/// Bands before and after the window that the figures come from.
+/// Most stalls that are pointed out; of more, the longest.
+const STALLS_MAX: usize = 8;
+/// Operations of a usual interval from which on one without any is a stall.
+const STALL_OPERATIONS_MIN: f64 = 10.0;
+
+/// Times within the window in which nothing completed though operations were in flight: longest first.
+fn stalls(phase: &PhaseRecord) -> Vec<(u64, u64)> {
+    let (from_ns, to_ns) = (phase.summary.window_start_ns, phase.summary.window_end_ns);
+    let points = phase.samples.series.points.iter();
+    let within: Vec<&IntervalPoint> =
+        points.filter(|point| from_ns <= point.start_ns && point.end_ns <= to_ns).collect();
+    let operations: u64 = within.iter().map(|point| point.operations()).sum();
+    if (operations as f64) < STALL_OPERATIONS_MIN * within.len() as f64 {
+        return Vec::new();
+    }
+    let waits = |point: &&IntervalPoint| point.operations() == 0 && point.in_flight_ns != Some(0);
+    let runs = within.chunk_by(|one, next| waits(one) == waits(next)).filter(|run| waits(&run[0]));
+    let mut stalls: Vec<(u64, u64)> = runs.map(|run| (run[0].start_ns, run[run.len() - 1].end_ns)).collect();
+    stalls.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
+    stalls.truncate(STALLS_MAX);
+    stalls
+}
+
+/// Bands before and after the window that the figures come from, and stalls within it.
 pub(super) fn bands(phase: &PhaseRecord) -> Vec<Band> {
     let (summary, elapsed_ns) = (&phase.summary, phase.samples.elapsed_ns);
     let band = |from: u64, to: u64, label: &str| Band {
@@ -103,6 +126,7 @@ pub(super) fn bands(phase: &PhaseRecord) -> Vec<Band> {
     if summary.window_end_ns.saturating_add(phase.samples.series.interval_ns) < elapsed_ns {
         bands.push(band(summary.window_end_ns, elapsed_ns, "excluded"));
     }
+    bands.extend(stalls(phase).into_iter().map(|(from, to)| band(from, to, "stall")));
     bands
 }
 
