@@ -22,7 +22,9 @@ pub use model::{
     Align, Axis, Band, Chart, Dash, Heat, Legend, Look, Mark, Point, Ramp, Rgb, Scale, Series, Side, Style,
     Theme, Unit,
 };
+pub(crate) use page::document;
 pub use page::to_html;
+pub(crate) use svg::escaped;
 pub(crate) use views::rung_name;
 pub use views::{Named, NamedChart, charts};
 

@@ -2,7 +2,10 @@
 
 mod differs;
 mod figures;
+mod junit;
 mod limit;
+mod markdown;
+mod page;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -16,7 +19,10 @@ use crate::chart::rung_name;
 use crate::record::{PhaseRecord, Record, Status};
 use crate::words::{clean, counted};
 
+pub use junit::to_junit;
 pub use limit::{Limit, LimitOutcome};
+pub use markdown::to_markdown;
+pub use page::to_html;
 pub use text::render;
 
 /// Version of the comparison's shape. Raised when a field changes its meaning or goes; new fields do not raise it.

@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use driver::{Error, ErrorKind};
 use live::LiveMode;
-use report::compare::{Comparison, Limit, Operand, compare, render};
+use report::compare::{Comparison, Limit, Operand, compare, render, to_html, to_junit, to_markdown};
 use report::record::{Record, Status};
 use units::{label_of, path_of};
 use workload::options::{Group, OptionDef, path, switch};
@@ -35,8 +35,28 @@ pub(crate) struct CompareSpec {
     limits: Vec<Limit>,
     seed: Option<u64>,
     json: Option<String>,
+    /// Other forms of the comparison, and where they go.
+    forms: Vec<(Form, String)>,
     out: Option<PathBuf>,
     live: Option<LiveMode>,
+}
+
+/// A form that a comparison is written in.
+type Form = fn(&Comparison) -> String;
+
+/// The option that writes a comparison in a form.
+const fn form(
+    name: &'static str,
+    help: &'static str,
+    apply: fn(&mut CompareSpec, &str) -> Result<(), units::ParseError>,
+) -> OptionDef<CompareSpec> {
+    OptionDef { name, short: None, value: "FILE", default: "none", help, group: Group::Output, apply }
+}
+
+fn add_form(spec: &mut CompareSpec, name: &str, form: Form, place: &str) -> Result<(), units::ParseError> {
+    path(name, place)?;
+    spec.forms.push((form, place.to_owned()));
+    Ok(())
 }
 
 /// Options of `strata compare`.
@@ -103,6 +123,21 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
             Ok(())
         },
     },
+    form(
+        "html",
+        "Write one page: verdicts, and each difference with its confidence interval as a dot with a whisker; - for standard output",
+        |spec, text| add_form(spec, "html", to_html, text),
+    ),
+    form(
+        "markdown",
+        "Write the verdicts and tables as Markdown, for summaries in CI; - for standard output",
+        |spec, text| add_form(spec, "markdown", to_markdown, text),
+    ),
+    form(
+        "junit",
+        "Write the limits of --fail-if as JUnit XML, a test case for each phase; - for standard output",
+        |spec, text| add_form(spec, "junit", to_junit, text),
+    ),
     OptionDef {
         name: "out",
         short: Some('o'),
@@ -173,9 +208,18 @@ fn usage(message: impl Into<String>) -> Error {
 
 /// Tries every place that something is written to.
 fn check_places(spec: &CompareSpec, taken: &[String]) -> Result<(), Error> {
-    let file = spec.json.clone().filter(|name| name != "-");
-    output::check_places(&OutputSpec { json: spec.json.clone(), ..OutputSpec::default() }, taken)?;
-    let mut places: Vec<PathBuf> = file.into_iter().map(PathBuf::from).collect();
+    let given: Vec<&String> = spec.json.iter().chain(spec.forms.iter().map(|(_, place)| place)).collect();
+    if given.iter().filter(|place| **place == "-").count() > 1 {
+        return Err(usage("only one form of the comparison can go to standard output (-)")
+            .remedy("give files for the others"));
+    }
+    let mut taken = taken.to_vec();
+    let mut places: Vec<PathBuf> = Vec::new();
+    for place in given.into_iter().filter(|place| *place != "-") {
+        output::check_places(&OutputSpec { json: Some(place.clone()), ..OutputSpec::default() }, &taken)?;
+        taken.push(place.clone());
+        places.push(path_of(place).into_owned());
+    }
     if let Some(directory) = &spec.out {
         output::make_directory(directory)?;
         places.extend([directory.join(JSON_NAME), directory.join(TEXT_NAME)]);
@@ -200,14 +244,16 @@ fn show(spec: &CompareSpec, a: &Operand, b: &Operand, stopped: Option<String>) -
         output::write_or_fail(&directory.join(JSON_NAME), &json)?;
         output::write_or_fail(&directory.join(TEXT_NAME), &render(&comparison, WIDTH_DEFAULT, false))?;
     }
-    match spec.json.as_deref() {
-        Some("-") => output::print(&json)?,
-        file => {
-            file.map_or(Ok(()), |file| output::write_or_fail(&path_of(file), &json))?;
-            let (width, colour) = output::page();
-            output::print(&render(&comparison, width, colour))?;
+    let forms = spec.forms.iter().map(|(form, place)| (place, form(&comparison)));
+    let mut printed = None;
+    for (place, text) in spec.json.iter().map(|place| (place, json.clone())).chain(forms) {
+        match place.as_str() {
+            "-" => printed = Some(text),
+            file => output::write_or_fail(&path_of(file), &text)?,
         }
     }
+    let (width, colour) = output::page();
+    output::print(&printed.unwrap_or_else(|| render(&comparison, width, colour)))?;
     verdict(&comparison, stopped)
 }
 

@@ -34,6 +34,8 @@ th,td{white-space:nowrap}td.l,td:first-child{white-space:normal;min-width:6rem}\
 .stack{margin-bottom:1rem}.stack td{white-space:normal}.stack b{white-space:nowrap}.stack td:first-child{min-width:0}\
 @media(max-width:30rem){body{padding:.75rem}.stack{font-size:.72em}.stack th,.stack td{padding-right:.4rem;white-space:normal}\
 figure{overflow-x:auto}figure svg{min-width:46rem}td.l{min-width:13rem}}\
+.whisker{display:block;width:16rem;height:1.4rem}.whisker line{stroke:var(--ink)}.whisker circle{fill:var(--ink)}\
+.whisker .zero{stroke:var(--muted)}.whisker .limit{stroke:var(--warn);stroke-dasharray:3 2}\
 .muted{color:var(--muted)}.warn{color:var(--warn)}summary{cursor:pointer;margin:.75rem 0}ul{padding-left:1.2rem}";
 
 /// A page with the figures, the doubts and the charts of these records.
@@ -42,17 +44,8 @@ figure{overflow-x:auto}figure svg{min-width:46rem}td.l{min-width:13rem}}\
 /// that.
 #[must_use]
 pub fn to_html(records: &[Named<'_>]) -> String {
+    let names = records.iter().map(|named| clean(named.name)).collect::<Vec<_>>().join(", ");
     let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n\
-         <style>{STYLE}\n{}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
-        escaped(&records.iter().map(|named| clean(named.name)).collect::<Vec<_>>().join(", ")),
-        dark_rules(),
-        escaped(&title(records)),
-    );
     for named in records {
         about(named, records.len() > 1, &mut out);
     }
@@ -70,8 +63,19 @@ pub fn to_html(records: &[Named<'_>]) -> String {
         let image = element(&scene(&made.chart, &look), &look, &made.chart.title);
         let _ = writeln!(out, "<figure>\n{image}</figure>");
     }
-    out += "</body>\n</html>\n";
-    out
+    document(&names, &title(records), &out)
+}
+
+/// A page with this title, headline and body. The style sheet is in it; it turns dark where the reader prefers that.
+pub(crate) fn document(title: &str, headline: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n\
+         <style>{STYLE}\n{}</style>\n</head>\n<body>\n<h1>{}</h1>\n{body}</body>\n</html>\n",
+        escaped(title),
+        dark_rules(),
+        escaped(headline),
+    )
 }
 
 /// Headline of the page: of a stack, what it is of.

@@ -9,7 +9,7 @@ use super::scene::{PALETTE_LEN, Paint, RAMP_LEN, Shape, Stroke, Text};
 const FONTS: &str = "'Noto Sans','Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif";
 
 /// The text with everything replaced that has a meaning in XML and HTML, or none at all.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

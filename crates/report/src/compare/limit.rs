@@ -78,6 +78,11 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
+    /// Its figure, none for the one that decides about a phase, and its percent.
+    pub(super) fn parts(self) -> (Option<FigureName>, f64) {
+        (self.figure, self.percent)
+    }
+
     /// Exceeded where the verdict is slower and the difference itself reaches the limit, or where B completed nothing.
     pub(super) fn judge(&self, phases: &[PhaseComparison], unmatched: &[Unmatched]) -> LimitOutcome {
         let mut outcome =

@@ -1,3 +1,5 @@
+mod forms;
+
 use statistics::{Histogram, SparseHistogram, Verdict, WarmUp, summarise};
 use workload::plan::ArrivalPlan;
 use workload::spec::{Operation, Spacing};

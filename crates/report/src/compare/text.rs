@@ -10,7 +10,7 @@ use super::{
 use crate::page::{Cell, Page, Style, Table};
 use crate::words::{clean, counted, rate};
 
-const COLUMNS: &[&str] = &["", "A", "B", "difference", "95% CI", "verdict"];
+pub(super) const COLUMNS: &[&str] = &["", "A", "B", "difference", "95% CI", "verdict"];
 
 /// The comparison as text of `width` columns (at least 40), with ANSI colours where `colour` is set.
 #[must_use]
@@ -57,7 +57,7 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
     page.finish()
 }
 
-fn side_words(side: &Side) -> String {
+pub(super) fn side_words(side: &Side) -> String {
     let first = side.records.first().map_or("", |record| record.started_at.as_str());
     format!("{}: {}, from {}", clean(&side.label), counted(side.records.len() as u64, "record"), clean(first))
 }
@@ -141,7 +141,7 @@ fn value(figure: FigureName, value: Option<f64>) -> Cell {
     }
 }
 
-fn row(figure: &FigureComparison) -> Vec<Cell> {
+pub(super) fn row(figure: &FigureComparison) -> Vec<Cell> {
     let mut cells =
         vec![figure.figure.name().into(), value(figure.figure, figure.a), value(figure.figure, figure.b)];
     let Some(difference) = &figure.difference else {
@@ -163,7 +163,7 @@ fn row(figure: &FigureComparison) -> Vec<Cell> {
 }
 
 /// `randread: B is slower: rate -3.90% (-4.80% to -3.10%)`.
-fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
+pub(super) fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
     let (name, figure) = (phase.label(), phase.headline.figure.name());
     let Some((_, difference)) = phase.decisive() else {
         if phase.b_is_idle() {
@@ -198,10 +198,21 @@ fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
 }
 
 fn limit_lines(page: &mut Page, limit: &LimitOutcome) {
-    for phase in &limit.exceeded_by {
-        page.field("failed", &format!("--fail-if {}: {phase}", limit.limit), Style::Failure);
+    for (is_exceeded, text) in limit_words(limit) {
+        match is_exceeded {
+            true => page.field("failed", &text, Style::Failure),
+            false => page.field("warning", &text, Style::Doubt),
+        }
     }
-    for phase in &limit.blind_to {
-        page.field("warning", &format!("--fail-if {} cannot trigger: {phase}", limit.limit), Style::Doubt);
-    }
+}
+
+/// What a limit found, in a line a phase: whether it was exceeded (else it cannot trigger), and the words.
+pub(super) fn limit_words(limit: &LimitOutcome) -> Vec<(bool, String)> {
+    let exceeded =
+        limit.exceeded_by.iter().map(|phase| (true, format!("--fail-if {}: {phase}", limit.limit)));
+    let blind = limit
+        .blind_to
+        .iter()
+        .map(|phase| (false, format!("--fail-if {} cannot trigger: {phase}", limit.limit)));
+    exceeded.chain(blind).collect()
 }

@@ -153,6 +153,43 @@ fn records_of_other_loads_need_force() {
 }
 
 #[test]
+fn a_comparison_is_written_as_page_markdown_and_junit() {
+    let scratch = Scratch::new();
+    for (name, words) in [("a.json", "--bs 4k"), ("b.json", "--bs 4k --seed 9")] {
+        let words = words.replace("--bs", "-b");
+        assert_eq!(
+            scratch
+                .run(&format!("media mem: --op randread {words} --size 16m --time 200ms --json {name}"))
+                .code,
+            Some(0)
+        );
+    }
+    let ended = scratch.run(
+        "compare a.json b.json --fail-if slower:1000% --html page.html --markdown summary.md --junit junit.xml",
+    );
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("verdict"), "the table is shown too");
+    let text = |name: &str| fs::read_to_string(scratch.join(name)).unwrap();
+    assert!(
+        text("page.html").starts_with("<!DOCTYPE html>") && text("page.html").contains("class=\"whisker\"")
+    );
+    assert!(text("summary.md").contains("| metric | A | B |"), "{}", text("summary.md"));
+    assert!(
+        text("junit.xml").contains("<testsuite name=\"strata compare --fail-if slower:1000%\" tests=\"1\"")
+    );
+    let printed = scratch.run("compare a.json b.json --markdown -");
+    assert!(printed.stdout.starts_with("### strata compare\n"), "{}", printed.stdout);
+    refused(
+        &scratch.run("compare a.json b.json --markdown - --junit -"),
+        "only one form of the comparison can go to standard output",
+    );
+    refused(&scratch.run("compare a.json b.json --html a.json"), "this is a target, another output");
+    refused(&scratch.run("compare a.json b.json --html x --junit x"), "this is a target, another output");
+    let full = scratch.run("compare a.json b.json --html /dev/full");
+    assert_eq!(full.code, Some(1), "{}", full.stderr);
+}
+
+#[test]
 fn a_limit_that_is_passed_fails() {
     let scratch = Scratch::new();
     let turns = |limit: &str| {
