@@ -78,25 +78,31 @@ const OWN: &[(&str, Help)] = &[
     ),
     (
         "compare",
-        plain(&[
-            Example::new("is B faster than A?", "compare before.json after.json"),
-            Example::new(
-                "run two loads in turns, five times each",
-                "compare --repeat 5 'media data --op randread --time 2s' 'media data --op randread --time 2s --engine libaio'",
-            ),
-            Example::new(
-                "in CI: exit code 1 if B is slower by at least 5%",
-                "compare before after --fail-if slower:5%",
-            ),
-        ]),
+        Help {
+            options: &["repeat", "fail-if", "html", "out"],
+            examples: &[
+                Example::new("is B faster than A?", "compare before.json after.json"),
+                Example::new(
+                    "run two loads in turns, five times each",
+                    "compare --repeat 5 'media data --op randread --time 2s' 'media data --op randread --time 2s --engine libaio'",
+                ),
+                Example::new(
+                    "in CI: exit code 1 if B is slower by at least 5%",
+                    "compare before after --fail-if slower:5%",
+                ),
+            ],
+        },
     ),
     (
         "report",
-        plain(&[
-            Example::new("tables of a record", "report record.json"),
-            Example::new("one HTML page to send", "report record.json --html report.html"),
-            Example::new("charts of several records", "report a.json b.json --png charts"),
-        ]),
+        Help {
+            options: &["html", "png", "csv", "full"],
+            examples: &[
+                Example::new("tables of a record", "report record.json"),
+                Example::new("one HTML page to send", "report record.json --html report.html"),
+                Example::new("charts of several records", "report a.json b.json --png charts"),
+            ],
+        },
     ),
     (
         "as",

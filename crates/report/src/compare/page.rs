@@ -61,14 +61,16 @@ fn of_phase(comparison: &Comparison, phase: &PhaseComparison, out: &mut String) 
         escaped(&signed(-reach)),
         escaped(&signed(reach)),
     );
-    for class in &phase.classes {
+    for (number, class) in phase.classes.iter().enumerate() {
         for figure in &class.figures {
             let mut cells: Vec<String> = row(figure).into_iter().map(|cell| cell.text).collect();
             if phase.classes.len() > 1 {
                 cells[0] = format!("{}: {}", clean(&class.class), cells[0]);
             }
             let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+            // Limits are of all operations together, which come first.
             let shown = limits.iter().filter(|(of, _)| match of {
+                _ if number > 0 => false,
                 Some(name) => *name == figure.figure,
                 None => figure.figure == phase.headline.figure,
             });

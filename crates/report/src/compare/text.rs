@@ -206,7 +206,7 @@ fn limit_lines(page: &mut Page, limit: &LimitOutcome) {
     }
 }
 
-/// What a limit found, in a line a phase: whether it was exceeded (else it cannot trigger), and the words.
+/// Findings of a limit, a line each: whether it was exceeded (else it cannot trigger), and the words.
 pub(super) fn limit_words(limit: &LimitOutcome) -> Vec<(bool, String)> {
     let exceeded =
         limit.exceeded_by.iter().map(|phase| (true, format!("--fail-if {}: {phase}", limit.limit)));
