@@ -132,6 +132,11 @@ pub(crate) fn is_fill(phase: &PhaseRecord) -> bool {
     phase.plan.is_fill() && phase.failure.is_none()
 }
 
+/// Whether pages leave out phases that only store: they say nothing, unless there is nothing else.
+pub(crate) fn hides_fills(record: &Record) -> bool {
+    record.phases.iter().any(|phase| !is_fill(phase))
+}
+
 /// The phases that did.
 fn fills(record: &Record) -> impl Iterator<Item = usize> + '_ {
     record.phases.iter().enumerate().filter(|(_, phase)| is_fill(phase)).map(|(at, _)| at)
@@ -185,7 +190,7 @@ pub(crate) fn machine(environment: &Environment) -> String {
 }
 
 /// The targets, where all phases have the same; of a stack, whose layers have their own, the storage among them.
-fn common_targets(record: &Record) -> Vec<TargetPlan> {
+pub(crate) fn common_targets(record: &Record) -> Vec<TargetPlan> {
     let Some((first, rest)) = record.phases.split_first() else { return vec![] };
     if rest.iter().all(|phase| phase.plan.targets() == first.plan.targets()) {
         return first.plan.targets().to_vec();
@@ -201,19 +206,17 @@ fn common_targets(record: &Record) -> Vec<TargetPlan> {
     found
 }
 
-/// The targets that all phases have, or the storage of a stack, each in a line: `/data/file: 10 GiB, ext4 on nvme0n1 (...)`.
-pub(crate) fn target_lines(record: &Record) -> Vec<String> {
-    let targets = common_targets(record);
-    let known = &record.environment.targets;
+/// Targets in a line each, those that are shown: `/data/file: 10 GiB, ext4 on nvme0n1 (...)`.
+pub(crate) fn target_lines(targets: &[TargetPlan], environment: &Environment) -> Vec<String> {
+    let known = &environment.targets;
     let place =
         |target: &TargetPlan| known.iter().find(|place| place.path.as_os_str() == target.path.as_str());
     targets.iter().take(TARGETS_SHOWN).map(|target| target_words(target, place(target))).collect()
 }
 
 fn on_targets(page: &mut Page, targets: &[TargetPlan], environment: &Environment) {
-    for (at, target) in targets.iter().take(TARGETS_SHOWN).enumerate() {
-        let place = environment.targets.iter().find(|place| place.path.as_os_str() == target.path.as_str());
-        page.field(if at == 0 { "on" } else { "" }, &target_words(target, place), Style::Plain);
+    for (at, line) in target_lines(targets, environment).iter().enumerate() {
+        page.field(if at == 0 { "on" } else { "" }, line, Style::Plain);
     }
     if targets.len() > TARGETS_SHOWN {
         page.field("", &format!("and {} more", targets.len() - TARGETS_SHOWN), Style::Plain);

@@ -60,6 +60,16 @@ pub(crate) fn student_t_below(t: f64, degrees: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
+/// Half of the width of the 95 % interval of the mean of these values: Student's t; none of fewer than two.
+#[must_use]
+pub fn mean_half_width(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let deviation = (square / (count - 1.0)).sqrt();
+    student_t_quantile(0.975, count - 1.0).map(|t| t * deviation / count.sqrt())
+}
+
 /// The value that Student's t with `degrees` of freedom stays below with probability `probability`.
 ///
 /// None when `probability` is not strictly between 0 and 1 or `degrees` is not a positive number. Degrees of freedom
@@ -109,6 +119,15 @@ mod tests {
             let mirrored = student_t_quantile(1.0 - probability, degrees).unwrap();
             assert!((found + mirrored).abs() < 1e-7 * expected);
         }
+    }
+
+    #[test]
+    fn half_widths_have_known_values() {
+        // Standard deviation of 1 to 5: the root of 2.5.
+        let half = mean_half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((half - 2.776_445_105 * (2.5f64 / 5.0).sqrt()).abs() < 1e-8, "{half}");
+        assert_eq!((mean_half_width(&[1.0]), mean_half_width(&[])), (None, None));
+        assert_eq!(mean_half_width(&[2.0, 2.0]), Some(0.0));
     }
 
     #[test]

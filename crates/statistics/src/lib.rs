@@ -36,7 +36,7 @@ pub use compare::{
     percentile_latency, rate_over, window_points,
 };
 pub use confidence::{RateEstimate, estimate_mean, estimate_rate, median_of};
-pub use distribution::student_t_quantile;
+pub use distribution::{mean_half_width, student_t_quantile};
 pub use hanging::{Hanging, find_hanging};
 pub use histogram::{Bucket, Histogram, InvalidHistogram, PartHistograms, SparseHistogram};
 pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
@@ -57,4 +57,6 @@ pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, Waiting, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};
 pub use steady::{LevelChange, RateDrop, Steady, SteadyReason, find_steady};
-pub use summary::{BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};
+pub use summary::{
+    BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, has_percentile, summarise,
+};

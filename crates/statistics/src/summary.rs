@@ -72,6 +72,14 @@ pub struct LatencySummary {
     pub saturated: u64,
 }
 
+/// Whether so many operations have this percentile: [`BEYOND_PERCENTILE_MIN`] lie beyond it.
+#[must_use]
+pub fn has_percentile(operations: u64, percent: f64) -> bool {
+    let beyond = (100.0 - percent) / 100.0 * operations as f64;
+    // 0.1 % of 10000 may come out a few ulp below 10.
+    beyond * (1.0 + 1e-9) >= BEYOND_PERCENTILE_MIN as f64
+}
+
 impl LatencySummary {
     /// The figures of a histogram; none when it is empty. They have no intervals: a histogram does not know in which order its values
     /// came.
@@ -82,12 +90,8 @@ impl LatencySummary {
     /// The figures of a histogram of which `unfinished` are lower bounds; none when it is empty.
     pub fn censored(histogram: &Histogram, unfinished: &Histogram) -> Option<Self> {
         let count = histogram.count();
-        let told = |percent: f64| {
-            let beyond = (100.0 - percent) / 100.0 * count as f64;
-            // 0.1 % of 10000 may come out a few ulp below 10.
-            let enough = beyond * (1.0 + 1e-9) >= BEYOND_PERCENTILE_MIN as f64;
-            enough.then(|| histogram.percentile(percent)).flatten()
-        };
+        let told =
+            |percent: f64| has_percentile(count, percent).then(|| histogram.percentile(percent)).flatten();
         Some(Self {
             count,
             lower_bounds: unfinished.count(),

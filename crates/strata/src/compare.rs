@@ -1,5 +1,6 @@
 //! `strata compare`: reads or runs both sides, in turns where they are run, and shows what `report` makes of them.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -213,13 +214,9 @@ fn check_places(spec: &CompareSpec, taken: &[String]) -> Result<(), Error> {
         return Err(usage("only one form of the comparison can go to standard output (-)")
             .remedy("give files for the others"));
     }
-    let mut taken = taken.to_vec();
-    let mut places: Vec<PathBuf> = Vec::new();
-    for place in given.into_iter().filter(|place| *place != "-") {
-        output::check_places(&OutputSpec { json: Some(place.clone()), ..OutputSpec::default() }, &taken)?;
-        taken.push(place.clone());
-        places.push(path_of(place).into_owned());
-    }
+    let files: Vec<_> = given.into_iter().filter(|place| *place != "-").map(|place| path_of(place)).collect();
+    output::check_given(files.iter().cloned(), taken)?;
+    let mut places: Vec<PathBuf> = files.into_iter().map(Cow::into_owned).collect();
     if let Some(directory) = &spec.out {
         output::make_directory(directory)?;
         places.extend([directory.join(JSON_NAME), directory.join(TEXT_NAME)]);
@@ -246,7 +243,7 @@ fn show(spec: &CompareSpec, a: &Operand, b: &Operand, stopped: Option<String>) -
     }
     let forms = spec.forms.iter().map(|(form, place)| (place, form(&comparison)));
     let mut printed = None;
-    for (place, text) in spec.json.iter().map(|place| (place, json.clone())).chain(forms) {
+    for (place, text) in spec.json.iter().zip(Some(json)).chain(forms) {
         match place.as_str() {
             "-" => printed = Some(text),
             file => output::write_or_fail(&path_of(file), &text)?,

@@ -301,13 +301,24 @@ pub(crate) fn tell(line: impl std::fmt::Display) {
 /// # Errors
 /// Bad usage, before anything is opened.
 pub(crate) fn check_places(spec: &OutputSpec, targets: &[String]) -> Result<(), Error> {
-    let mut taken: Vec<PathBuf> = targets.iter().map(|target| place(&path_of(target))).collect();
     let live = match &spec.live_csv {
         Some(CsvTarget::File(path)) => Some(path.as_path()),
         _ => None,
     };
     let given = spec.json.iter().chain(&spec.csv).filter(|name| *name != "-").map(|name| path_of(name));
-    for path in given.chain(live.map(Cow::Borrowed)) {
+    check_given(given.chain(live.map(Cow::Borrowed)), targets)
+}
+
+/// The same of these places.
+///
+/// # Errors
+/// As [`check_places`].
+pub(crate) fn check_given<'a>(
+    given: impl Iterator<Item = Cow<'a, Path>>,
+    targets: &[String],
+) -> Result<(), Error> {
+    let mut taken: Vec<PathBuf> = targets.iter().map(|target| place(&path_of(target))).collect();
+    for path in given {
         let path = &*path;
         let found = fs::metadata(path).ok().map(|metadata| metadata.file_type());
         let place = place(path);

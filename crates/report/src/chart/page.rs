@@ -10,8 +10,8 @@ use super::svg::{dark_rules, element, escaped};
 use super::views::{Named, charts};
 use crate::page::Style;
 use crate::record::{Doubt, PhaseRecord, Record, StackRecord, Status};
-use crate::stack::{Grid, picture, verdict};
-use crate::text::{is_fill, machine, render, target_lines};
+use crate::stack::{Grid, picture};
+use crate::text::{common_targets, hides_fills, is_fill, machine, render, target_lines};
 use crate::words::{clean, load, percentile_words};
 
 /// Columns of the report within the page.
@@ -99,7 +99,7 @@ fn about(named: &Named<'_>, several: bool, out: &mut String) {
         let _ = writeln!(out, "<h2>{}</h2>", escaped(&clean(named.name)));
     }
     let mut facts = vec![machine(&record.environment)];
-    facts.extend(target_lines(record));
+    facts.extend(target_lines(&common_targets(record), &record.environment));
     for line in facts.iter().filter(|line| !line.is_empty()) {
         let _ = writeln!(out, "<p class=\"muted\">{}</p>", escaped(line));
     }
@@ -132,21 +132,22 @@ fn about(named: &Named<'_>, several: bool, out: &mut String) {
 
 /// A stack: the verdict, layers by loads, what to try, and the warnings; its passes folded up.
 fn of_stack(record: &Record, stack: &StackRecord, out: &mut String) {
-    let found = verdict(record).found;
+    let picture = picture(record, stack);
+    let found = &picture.verdict.found;
     let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&found.sentence));
     for chain in found.chains.iter().chain(&found.spent) {
         let _ = writeln!(out, "<p>{}</p>", escaped(chain));
     }
-    let picture = picture(record, stack);
     picture.grids.iter().for_each(|grid| of_grid(grid, out));
     let _ = writeln!(
         out,
         "<p class=\"muted\">Below a rate: how many times slower the layer is than the layer below it, with the 95% confidence interval.</p>\n<p>{}</p>",
         escaped(&picture.reliability)
     );
-    if !picture.remedies.is_empty() {
+    if !picture.verdict.remedies.is_empty() {
+        let remedies = picture.verdict.remedies.iter();
         let lines: Vec<String> =
-            picture.remedies.iter().map(|line| format!("<li>{}</li>", escaped(&clean(line)))).collect();
+            remedies.map(|remedy| format!("<li>{}</li>", escaped(&clean(&remedy.line)))).collect();
         let _ = writeln!(out, "<p>What to try:</p>\n<ul>\n{}\n</ul>", lines.join("\n"));
     }
     doubts(&picture.warnings, out);
@@ -192,9 +193,8 @@ fn ended(record: &Record) -> String {
 fn table(record: &Record, out: &mut String) {
     *out += "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th class=\"l\">load</th><th>rate</th><th>bandwidth</th><th>p50</th>\
              <th>p99</th><th>p99.9</th><th>max</th><th>errors</th></tr></thead>\n<tbody>\n";
-    // What only stored data for others says nothing, unless there is nothing else.
-    let has_others = record.phases.iter().any(|phase| !is_fill(phase));
-    for phase in record.phases.iter().filter(|phase| !(has_others && is_fill(phase))) {
+    let hides_fills = hides_fills(record);
+    for phase in record.phases.iter().filter(|phase| !(hides_fills && is_fill(phase))) {
         row(phase, out);
     }
     *out += "</tbody>\n</table></div>\n";

@@ -5,7 +5,7 @@ mod ladder;
 mod latency;
 mod rate;
 
-use statistics::Histogram;
+use statistics::{Histogram, IntervalPoint};
 
 use super::model::{Chart, Dash};
 use super::scene::PALETTE_LEN;
@@ -251,7 +251,12 @@ fn window_latency(phase: &PhaseRecord) -> Histogram {
     }
     let is_within = |start_ns, end_ns| summary.window_start_ns <= start_ns && end_ns <= summary.window_end_ns;
     for point in samples.series.points.iter().filter(|point| is_within(point.start_ns, point.end_ns)) {
-        point.classes.iter().for_each(|class| histogram.merge_sparse(&class.latency));
+        merge(point, &mut histogram);
     }
     histogram
+}
+
+/// Adds the latencies of all classes of an interval.
+fn merge(point: &IntervalPoint, histogram: &mut Histogram) {
+    point.classes.iter().for_each(|class| histogram.merge_sparse(&class.latency));
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use statistics::{Difference, Direction, Verdict};
 
 use super::text::{COLUMNS, differing_words, limit_words, row, side_words, signed, verdict_sentence};
-use super::{Comparison, FigureComparison, PhaseComparison};
+use super::{Comparison, FigureComparison, FigureName, Limit, PhaseComparison};
 use crate::chart::{document, escaped};
 use crate::words::clean;
 
@@ -40,19 +40,15 @@ pub fn to_html(comparison: &Comparison) -> String {
         let words = format!("{} exists only in {}", alone.label(), alone.side.to_uppercase());
         let _ = writeln!(out, "<p class=\"warn\">{}</p>", escaped(&words));
     }
-    comparison.phases.iter().for_each(|phase| of_phase(comparison, phase, &mut out));
+    let asked = comparison.limits.iter().filter_map(|limit| limit.limit.parse::<Limit>().ok());
+    let limits: Vec<(Option<FigureName>, f64)> = asked.map(Limit::parts).collect();
+    comparison.phases.iter().for_each(|phase| of_phase(phase, &limits, &mut out));
     let title = format!("{} and {}", clean(&comparison.a.label), clean(&comparison.b.label));
     document(&title, "strata compare: B compared with A", &out)
 }
 
-fn of_phase(comparison: &Comparison, phase: &PhaseComparison, out: &mut String) {
-    let limits: Vec<(Option<super::FigureName>, f64)> = comparison
-        .limits
-        .iter()
-        .filter_map(|limit| limit.limit.parse::<super::Limit>().ok())
-        .map(super::Limit::parts)
-        .collect();
-    let reach = reach(phase, &limits);
+fn of_phase(phase: &PhaseComparison, limits: &[(Option<FigureName>, f64)], out: &mut String) {
+    let reach = reach(phase, limits);
     let _ = writeln!(
         out,
         "<h2>{}</h2>\n<div class=\"table\"><table>\n<thead><tr><th>metric</th>{}<th class=\"l\">{} to {}</th></tr></thead>\n<tbody>",
@@ -95,7 +91,7 @@ fn limit_at(figure: &FigureComparison, percent: f64) -> f64 {
 }
 
 /// Percent that the scale of a phase reaches on both sides: the same for all its figures.
-fn reach(phase: &PhaseComparison, limits: &[(Option<super::FigureName>, f64)]) -> f64 {
+fn reach(phase: &PhaseComparison, limits: &[(Option<FigureName>, f64)]) -> f64 {
     let figures = phase.classes.iter().flat_map(|class| &class.figures);
     let ends = figures
         .filter_map(|figure| figure.difference)

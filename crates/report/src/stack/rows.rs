@@ -1,7 +1,7 @@
 //! Rows of a stack as they were measured: their passes, what carries them, and what disturbed them.
 
 use layer::StackKind;
-use statistics::{RateEstimate, student_t_quantile};
+use statistics::{RateEstimate, mean_half_width};
 
 use crate::doubts::{Evidence, others_cpus_max, throttled_share, used_by_others};
 use crate::record::{PhaseRecord, Record, StackPass, StackRow};
@@ -84,21 +84,18 @@ impl<'a> Row<'a> {
     /// Its speed, bytes or operations a second: the geometric mean over the passes.
     #[must_use]
     pub fn speed(&self) -> Option<f64> {
-        let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| self.speed_of(phase).ln()).collect();
+        let logs = self.logarithms();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
-    /// Its speed and, of several passes, the 95 % interval of that mean: Student's t on the logarithms.
-    pub(crate) fn mean(&self) -> Option<(f64, Option<(f64, f64)>)> {
-        let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| self.speed_of(phase).ln()).collect();
-        let speed = self.speed()?;
-        let count = logs.len() as f64;
-        let variance =
-            logs.iter().map(|log| (log - speed.ln()).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-        let half = student_t_quantile(0.975, count - 1.0)
-            .filter(|_| logs.len() > 1)
-            .map(|t| t * (variance / count).sqrt());
-        Some((speed, half.map(|half| (speed * (-half).exp(), speed * half.exp()))))
+    /// The 95 % interval of its speed, of several passes: Student's t on the logarithms.
+    pub(crate) fn speed_interval(&self) -> Option<(f64, f64)> {
+        let (speed, half) = (self.speed()?, mean_half_width(&self.logarithms())?);
+        Some((speed * (-half).exp(), speed * half.exp()))
+    }
+
+    fn logarithms(&self) -> Vec<f64> {
+        self.passes.iter().map(|(_, phase)| self.speed_of(phase).ln()).collect()
     }
 
     /// Whether its workers had no processor time left.

@@ -1,7 +1,7 @@
 //! Search for the most accelerators that a storage feeds: doubling, then halving, with runs again where noise decides.
 
 use layer::observations::{AcceleratorSearch, AcceleratorTry, Utilisation};
-use statistics::student_t_quantile;
+use statistics::mean_half_width;
 
 /// Most runs of one number: a number whose first run is within noise of the limit is run again.
 const RUNS_MAX: usize = 3;
@@ -113,7 +113,8 @@ fn joined(runs: &[Run]) -> AcceleratorTry {
     let squares = runs.iter().map(|run| run.half.map(|half| half * half)).sum::<Option<f64>>();
     let of_steps = squares.map(|sum| sum.sqrt() / count);
     // Two runs alone say too little of how runs differ.
-    let of_runs = if runs.len() > 2 { spread(runs, fraction) } else { None };
+    let fractions: Vec<f64> = runs.iter().map(|run| run.fraction).collect();
+    let of_runs = if runs.len() > 2 { mean_half_width(&fractions) } else { None };
     let half = of_steps.map(|half| of_runs.map_or(half, |other| half.max(other)));
     let limit = runs.first().map_or(1.0, |run| run.limit);
     AcceleratorTry {
@@ -125,14 +126,6 @@ fn joined(runs: &[Run]) -> AcceleratorTry {
         is_met: fraction >= limit,
         is_near: half.is_none_or(|half| (fraction - limit).abs() <= half),
     }
-}
-
-/// Half of the width of the interval of a mean of runs.
-fn spread(runs: &[Run], mean: f64) -> Option<f64> {
-    let count = runs.len() as f64;
-    let square: f64 = runs.iter().map(|run| (run.fraction - mean).powi(2)).sum();
-    let deviation = (square / (count - 1.0)).sqrt();
-    student_t_quantile(0.975, count - 1.0).map(|t| t * deviation / count.sqrt())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use driver::foreign::{Library, LoadError};
+use driver::foreign::{Library, LoadError, address};
 use driver::{Error, ErrorKind, Opened, Registration};
 use libc::{AT_FDCWD, DIR, dirent64, flock, mode_t, off_t, size_t, ssize_t};
 use rustix::io::Errno;
@@ -43,14 +43,21 @@ macro_rules! functions {
 
         impl Functions {
             fn of(library: Library) -> Result<Self, LoadError> {
-                // SAFETY: the types are those of the functions of these names in the C library.
-                unsafe {
-                    Ok(Self {
-                        $($name: *library.get(concat!(stringify!($name), "\0").as_bytes())?,)*
-                        taken: library.get(b"strata_intercept_calls\0").ok().map(|found| *found),
-                        _library: library,
-                    })
-                }
+                Ok(Self {
+                    $($name: {
+                        let address = address(&library, concat!(stringify!($name), "\0"))?;
+                        // SAFETY: it is the function of that name, whose type is that of the C library.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut c_void,
+                                unsafe extern "C" fn($($argument),*) -> $result,
+                            >(address)
+                        }
+                    },)*
+                    // SAFETY: the type is that of the interception library's function.
+                    taken: unsafe { library.get(b"strata_intercept_calls\0") }.ok().map(|found| *found),
+                    _library: library,
+                })
             }
         }
     };

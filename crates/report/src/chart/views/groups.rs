@@ -5,7 +5,7 @@ use workload::spec::LadderDimension;
 use super::{Line, Named, OfStack, note, warning};
 use crate::record::{LadderRecord, PhaseRecord, Record};
 use crate::stack::rows;
-use crate::text::is_fill;
+use crate::text::{hides_fills, is_fill};
 use crate::view::{self, SideBySide};
 use crate::words::{clean, counted};
 
@@ -54,9 +54,8 @@ pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
     let layers = layers(records);
     for named in records {
         let record = named.record;
-        // What only stored data for others says nothing, unless there is nothing else.
-        let has_others = record.phases.iter().any(|phase| !is_fill(phase));
-        let is_hidden = |at: &usize| has_others && record.phases.get(*at).is_some_and(is_fill);
+        let hides_fills = hides_fills(record);
+        let is_hidden = |at: &usize| hides_fills && record.phases.get(*at).is_some_and(is_fill);
         let several = records.len() > 1;
         let of_ladder = |at: &usize| record.ladder.as_ref().is_some_and(|ladder| ladder.phases.contains(at));
         let of_stack = |at: &usize| record.stack.as_ref().is_some_and(|stack| stack.has(*at));
@@ -205,14 +204,14 @@ fn stack_groups<'a>(named: &Named<'a>, several: bool, layers: &[&str], groups: &
     // The floor has one load, which would come first.
     all.sort_by_key(|row| row.kind == layer::StackKind::Floor);
     for row in all {
-        let (Some(phase), Some((speed, interval))) = (row.phase(), row.mean()) else { continue };
+        let (Some(phase), Some(speed)) = (row.phase(), row.speed()) else { continue };
         let layer = clean(&row.row.layer);
         let name = if several { format!("{}: {layer}", named.name) } else { layer.into_owned() };
         let key = (String::new(), row.row.load.clone(), 0);
         let number = layers.iter().position(|known| *known == row.row.layer);
         let of_stack = OfStack {
             speed,
-            interval,
+            interval: row.speed_interval(),
             in_bytes: row.in_bytes(),
             layer: number.unwrap_or_default(),
             by_design: &row.row.by_design,

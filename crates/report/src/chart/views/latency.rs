@@ -1,12 +1,12 @@
 //! Latencies: over time, as a histogram, and by percentile.
 
-use statistics::{BEYOND_PERCENTILE_MIN, Histogram};
+use statistics::{Histogram, has_percentile};
 
 use super::super::model::{Axis, Chart, Dash, Heat, Point, Ramp, Scale, Series, Style, Unit};
 use super::super::scale::written;
 use super::groups::Group;
 use super::rate::bands;
-use super::{Line, dash_of, window_latency};
+use super::{Line, dash_of, merge, window_latency};
 
 /// Percentiles over time, with their names.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (99.0, "p99"), (99.9, "p99.9"), (100.0, "max")];
@@ -29,16 +29,13 @@ fn axis() -> Axis {
 /// A percentile over time. Of too few operations it would be an accident: intervals are joined until so many lie beyond it as a summary wants. The
 /// maximum is that of every interval.
 fn points(line: &Line<'_>, percent: f64, merged: &mut Histogram) -> Vec<Point> {
-    let is_known = |merged: &Histogram| {
-        let beyond = merged.count() as f64 * (1.0 - percent / 100.0);
-        percent >= 100.0 || beyond * (1.0 + 1e-9) >= BEYOND_PERCENTILE_MIN as f64
-    };
+    let is_known = |merged: &Histogram| percent >= 100.0 || has_percentile(merged.count(), percent);
     let mut points = Vec::new();
     let mut begins_ns = None;
     merged.clear();
     for point in &line.phase.samples.series.points {
         let from_ns = *begins_ns.get_or_insert(point.start_ns);
-        point.classes.iter().for_each(|class| merged.merge_sparse(&class.latency));
+        merge(point, merged);
         // Nothing at all is a gap, not a part of what comes after it.
         if merged.count() > 0 && !is_known(merged) {
             continue;
@@ -93,28 +90,21 @@ pub(super) fn heat(group: &Group<'_>) -> Option<Chart> {
         .chunks(together)
         .map(|points| {
             let mut histogram = Histogram::new();
-            let classes = points.iter().flat_map(|point| &point.classes);
-            classes.for_each(|class| histogram.merge_sparse(&class.latency));
+            points.iter().for_each(|point| merge(point, &mut histogram));
             (line.seconds(points[0].start_ns as f64), histogram)
         })
         .collect();
-    let bin = |ns: u64| ((ns.max(1) as f64).log10() * HEAT_BINS_PER_DECADE).floor() as i32;
-    let first = columns.iter().filter_map(|(_, histogram)| histogram.min_ns()).min().map(bin)?;
-    let last = columns.iter().filter_map(|(_, histogram)| histogram.max_ns()).max().map(bin)?;
-    let rows = (last - first + 1).max(1) as usize;
-    let mut values = vec![vec![None; columns.len()]; rows];
-    for (at, (_, histogram)) in columns.iter().enumerate() {
-        let (Some(min_ns), Some(max_ns)) = (histogram.min_ns(), histogram.max_ns()) else { continue };
-        for bucket in histogram.buckets() {
-            let row = (last - bin(bucket.midpoint_ns().clamp(min_ns, max_ns))).clamp(0, rows as i32 - 1);
-            let share: &mut Option<f64> = &mut values[row as usize][at];
-            *share = Some(share.unwrap_or(0.0) + bucket.count as f64 / histogram.count() as f64);
-        }
-    }
-    let told = |value: f64, unit: Unit| written(value, unit);
+    let binned: Vec<Option<Bins>> =
+        columns.iter().map(|(_, histogram)| Bins::of(histogram, HEAT_BINS_PER_DECADE)).collect();
+    let first = binned.iter().flatten().map(|bins| bins.first).min()?;
+    let last = binned.iter().flatten().map(Bins::last).max()?;
+    let value = |row: i32, bins: &Option<Bins>| bins.as_ref()?.share(row);
+    let shown = (first..=last).rev();
+    let values: Vec<Vec<Option<f64>>> =
+        shown.clone().map(|row| binned.iter().map(|bins| value(row, bins)).collect()).collect();
     let edge = |bin: i32| 10f64.powf(f64::from(bin) / HEAT_BINS_PER_DECADE);
-    let rows: Vec<String> = (first..=last).rev().map(|bin| told(edge(bin), Unit::Nanoseconds)).collect();
-    let time = |at: f64| if at > 0.0 { told(at, Unit::Seconds) } else { "0 s".to_owned() };
+    let rows: Vec<String> = shown.map(|bin| written(edge(bin), Unit::Nanoseconds)).collect();
+    let time = |at: f64| if at > 0.0 { written(at, Unit::Seconds) } else { "0 s".to_owned() };
     let names: Vec<String> = columns.iter().map(|(at, _)| time(*at)).collect();
     let x = Axis::new("time", Unit::Plain, Scale::Names(names.clone()));
     let y = Axis::new("latency, from", Unit::Plain, Scale::Names(rows.clone()));
@@ -126,20 +116,47 @@ pub(super) fn heat(group: &Group<'_>) -> Option<Chart> {
     (columns.len() > 1).then_some(chart)
 }
 
-/// Shares of the operations in bins that are equally wide on a logarithmic axis, as steps.
+/// Operations in bins that are equally wide on a logarithmic axis.
+struct Bins {
+    /// Number of the first bin: its power of ten, times the bins of each.
+    first: i32,
+    counts: Vec<u64>,
+}
+
+impl Bins {
+    /// None of an empty histogram.
+    fn of(histogram: &Histogram, per_decade: f64) -> Option<Self> {
+        let (min_ns, max_ns) = (histogram.min_ns()?, histogram.max_ns()?);
+        let bin = |ns: u64| ((ns.max(1) as f64).log10() * per_decade).floor() as i32;
+        let (first, last) = (bin(min_ns), bin(max_ns));
+        let mut counts = vec![0u64; (last - first + 1).max(1) as usize];
+        for bucket in histogram.buckets() {
+            let at = bin(bucket.midpoint_ns().clamp(min_ns, max_ns)) - first;
+            if let Some(count) = counts.get_mut(at.max(0) as usize) {
+                *count += bucket.count;
+            }
+        }
+        Some(Self { first, counts })
+    }
+
+    fn last(&self) -> i32 {
+        self.first + self.counts.len() as i32 - 1
+    }
+
+    /// Share of the operations in a bin; none where there are none.
+    fn share(&self, bin: i32) -> Option<f64> {
+        let at = usize::try_from(bin - self.first).ok()?;
+        let count = *self.counts.get(at).filter(|count| **count > 0)?;
+        Some(count as f64 / self.counts.iter().sum::<u64>() as f64)
+    }
+}
+
+/// Shares of the operations in bins, as steps.
 fn bins(histogram: &Histogram) -> Vec<Point> {
-    let (Some(min_ns), Some(max_ns)) = (histogram.min_ns(), histogram.max_ns()) else { return vec![] };
-    let bin = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i32;
+    let Some(Bins { first, counts }) = Bins::of(histogram, BINS_PER_DECADE) else { return vec![] };
     // Bins below a nanosecond cannot be told apart: an edge is a whole nanosecond.
     let edge = |bin: i32| 10f64.powf(f64::from(bin) / BINS_PER_DECADE).ceil();
-    let (first, last) = (bin(min_ns), bin(max_ns));
-    let mut counts = vec![0u64; (last - first + 1).max(1) as usize];
-    for bucket in histogram.buckets() {
-        let at = bin(bucket.midpoint_ns().clamp(min_ns, max_ns)) - first;
-        if let Some(count) = counts.get_mut(at.max(0) as usize) {
-            *count += bucket.count;
-        }
-    }
+    let last = first + counts.len() as i32 - 1;
     let all = histogram.count() as f64;
     let mut points: Vec<Point> = vec![Point::new(edge(first), 0.0)];
     for (at, count) in counts.iter().enumerate() {

@@ -3,6 +3,7 @@
 use statistics::IntervalPoint;
 
 use super::super::model::{Axis, Band, Chart, Dash, Point, Scale, Series, Style, Unit};
+use super::super::scale::written;
 use super::groups::Group;
 use super::{Line, dash_of};
 use crate::record::PhaseRecord;
@@ -159,7 +160,7 @@ pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
     let rows: Vec<_> = rows.filter_map(|line| Some((line, line.of_stack.as_ref()?))).collect();
     let axis = axis(rows.iter().all(|(_, row)| row.in_bytes));
     let bars = rows.iter().enumerate().map(|(at, (_, row))| Point {
-        label: Some(super::super::scale::written(row.speed, axis.unit)),
+        label: Some(written(row.speed, axis.unit)),
         interval: row.interval,
         colour: Some(row.layer),
         ..Point::new(at as f64, row.speed)
@@ -168,12 +169,11 @@ pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
     let names = rows.iter().map(|(line, _)| line.name.clone()).collect();
     let layers = Axis::new("layer, the lowest on the left", Unit::Plain, Scale::Names(names));
     let mut chart = Chart::new(format!("{}: rate of each layer", group.title), layers, axis);
-    let note = group.note();
-    chart.note = match series.points.iter().any(|point| point.interval.is_some()) {
-        true if note.is_empty() => "mean of the passes with its 95% confidence interval".to_owned(),
-        true => format!("{note}; mean of the passes with its 95% confidence interval"),
-        false => note,
-    };
+    let has_intervals = series.points.iter().any(|point| point.interval.is_some());
+    let means = if has_intervals { "mean of the passes with its 95% confidence interval" } else { "" };
+    let told: Vec<String> =
+        [group.note(), means.to_owned()].into_iter().filter(|text| !text.is_empty()).collect();
+    chart.note = told.join("; ");
     chart.series = vec![series];
     (!rows.is_empty()).then_some(chart)
 }

@@ -2,7 +2,7 @@
 
 use super::super::rows::{Row, rows};
 use super::super::step::{Step, steps};
-use super::super::verdict::verdict;
+use super::super::verdict::{Verdict, verdict};
 use super::{
     Detail, kinds, layers_of, loads, loads_of, loss_cell, owner, owners, reliability, speed_words,
     warnings_and_design,
@@ -31,8 +31,8 @@ pub(crate) struct GridCell {
 pub(crate) struct Picture<'a> {
     /// The tables: loads of data, of names, and those of applications.
     pub(crate) grids: Vec<Grid>,
-    /// Remedies, those that promise most first.
-    pub(crate) remedies: Vec<String>,
+    /// The verdict, and what to try.
+    pub(crate) verdict: Verdict,
     /// `20 of 21 comparisons conclusive, ...`.
     pub(crate) reliability: String,
     /// Warnings of all passes, by the name of their phase.
@@ -52,8 +52,7 @@ pub(crate) fn picture<'a>(record: &'a Record, stack: &'a StackRecord) -> Picture
     let grids = all.map(|loads| grid(&rows, &steps, loads)).collect();
     let (warnings, by_design) = warnings_and_design(record, stack);
     let reliability = reliability((&rows, stack), &steps, kinds(&warnings), Detail::Warnings);
-    let remedies = verdict(record).remedies.into_iter().map(|remedy| remedy.line).collect();
-    Picture { grids, remedies, reliability, warnings, by_design }
+    Picture { grids, verdict: verdict(record), reliability, warnings, by_design }
 }
 
 /// These loads of the rows.
