@@ -31,6 +31,8 @@ fn check(text: &str) {
             let _ = report::render(&record, 100, true);
             let _ = report::to_csv(&record);
             let _ = report::verdict(&record);
+            let _ = (report::compare::points_of(&record), report::compare::load_key(&record));
+            let _ = (report::compare::load_words(&record), report::history::series_of(&record));
             let side = Operand { label: String::new(), records: vec![(String::new(), record.clone())] };
             if let Ok(comparison) = compare(&side, &side, false, &[]) {
                 let _ = report::compare::render(&comparison, 100, true);

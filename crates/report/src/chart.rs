@@ -2,6 +2,7 @@
 //!
 //! A [`Chart`] says what is to be seen. Layout turns it into shapes, and these become SVG or PNG, so both show the same.
 
+mod dates;
 mod font;
 mod frame;
 mod heat;
@@ -32,6 +33,11 @@ pub use views::{Named, NamedChart, charts};
 #[must_use]
 pub fn to_svg(chart: &Chart, look: &Look) -> String {
     svg::document(&layout::scene(chart, look), look, &chart.title)
+}
+
+/// The chart as an SVG element within a page of [`document`].
+pub(crate) fn to_element(chart: &Chart, look: &Look) -> String {
+    svg::element(&layout::scene(chart, look), look, &chart.title)
 }
 
 /// The chart as a PNG image with `pixels` pixels to each unit of the look's width and height.

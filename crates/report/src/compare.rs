@@ -5,24 +5,33 @@ mod figures;
 mod junit;
 mod limit;
 mod markdown;
+mod matched;
+mod notes;
 mod page;
+mod points;
 #[cfg(test)]
 mod tests;
 mod text;
 mod verdict;
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::{Difference, Direction, Verdict};
+use units::ParseError;
 
-use crate::chart::rung_name;
-use crate::record::{PhaseRecord, Record, Status};
-use crate::words::{clean, counted};
+use crate::record::{Record, Status};
+use crate::words::clean;
+use matched::{Key, Run, Runs, is_in_passes, matched, phases};
+use notes::{notes_on, once_each};
 
+pub use differs::facts_by_name;
 pub use junit::to_junit;
 pub use limit::{Limit, LimitOutcome};
 pub use markdown::to_markdown;
 pub use page::to_html;
+pub use points::{PhasePoint, load_key, load_words, points_of};
 pub use text::render;
 
 /// Version of the comparison's shape. Raised when a field changes its meaning or goes; new fields do not raise it.
@@ -47,10 +56,12 @@ pub enum Method {
     Repeats,
     /// Repeats in pairs that ran next to each other: what varies from pair to pair.
     Pairs,
+    /// One run against those of a history before it: what varies from run to run. B is taken to vary as A does, so that the interval of the difference is that of a prediction.
+    History,
 }
 
 /// Figure that is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureName {
     /// Operations a second.
@@ -72,7 +83,36 @@ pub enum FigureName {
     Cpu,
 }
 
+/// Names of figures in options, CSV files and databases.
+const FIGURE_KEYS: &[(&str, FigureName)] = &[
+    ("rate", FigureName::Rate),
+    ("bandwidth", FigureName::Bandwidth),
+    ("mean", FigureName::Mean),
+    ("p50", FigureName::P50),
+    ("p90", FigureName::P90),
+    ("p99", FigureName::P99),
+    ("p99.9", FigureName::P999),
+    ("cpu", FigureName::Cpu),
+];
+
+impl FromStr for FigureName {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let found = FIGURE_KEYS.iter().find(|(key, _)| *key == text);
+        found.map(|(_, figure)| *figure).ok_or_else(|| {
+            ParseError::new("a metric", text, "rate, bandwidth, mean, p50, p90, p99, p99.9 or cpu")
+        })
+    }
+}
+
 impl FigureName {
+    /// As options, CSV files and databases call it; [`FromStr`] reads it.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        FIGURE_KEYS.iter().find(|(_, figure)| *figure == self).map_or("", |(key, _)| *key)
+    }
+
     /// As tables and `--fail-if` call it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -226,6 +266,9 @@ pub struct Comparison {
     pub b: Side,
     /// Source of the variation that the intervals are computed from.
     pub method: Method,
+    /// Whether the phases are rows of a stack, each with all its passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stack: bool,
     /// Remarks worth knowing about the comparison as a whole.
     pub notes: Vec<String>,
     /// In which facts about machine and software the sides differ.
@@ -262,51 +305,12 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Comparison).to_value()
 }
 
-/// A phase of every record of a side, none where a record lacks it.
-type Runs<'a> = Vec<Option<&'a PhaseRecord>>;
-
-/// Name of a phase, and how many of that name came before it in its record.
-type Key = (String, usize);
-
-/// The name of a phase; rungs of a ladder, which share theirs, are told apart by what is climbed.
-fn name_of(record: &Record, number: usize, phase: &PhaseRecord) -> String {
-    let ladder = record.ladder.as_ref().filter(|ladder| ladder.phases.contains(&number));
-    match ladder.filter(|ladder| ladder.dimension.is_some()) {
-        Some(ladder) => format!("{}, {}", phase.plan.name(), rung_name(ladder, phase)),
-        None => phase.plan.name().clone(),
-    }
-}
-
-/// Name and occurrence of the phases of a side, in their order, with the phase of each record.
-fn phases_of(operand: &Operand) -> Vec<(Key, Runs<'_>)> {
-    let mut found: Vec<(Key, Runs<'_>)> = Vec::new();
-    for (at, (_, record)) in operand.records.iter().enumerate() {
-        let mut names: Vec<String> = Vec::new();
-        for (number, phase) in record.phases.iter().enumerate() {
-            let name = name_of(record, number, phase);
-            let key = (name.clone(), names.iter().filter(|known| **known == name).count());
-            names.push(name);
-            let place = found.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-                found.push((key, vec![None; operand.records.len()]));
-                found.len() - 1
-            });
-            found[place].1[at] = Some(phase);
-        }
-    }
-    found
-}
-
 /// Compares B with A. With `are_pairs` the records of equal number ran next to each other.
 ///
 /// # Errors
 /// One line: a side without a record, or no phase that both have.
 pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> Result<Comparison, String> {
     let (mut a, mut b) = (a.clone(), b.clone());
-    for side in [&a, &b] {
-        if side.records.is_empty() {
-            return Err(format!("{}: no record to compare", clean(&side.label)));
-        }
-    }
     let mut notes = Vec::new();
     if !are_pairs {
         // The same run again would promise a certainty that nothing was measured for.
@@ -323,15 +327,40 @@ pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> R
         _ if are_pairs => Method::Pairs,
         _ => Method::Repeats,
     };
-    notes.extend(notes_on(&a, &b, method));
-    let (in_a, in_b) = (phases_of(&a), phases_of(&b));
+    compare_by(&a, &b, method, notes, limits)
+}
+
+/// Compares a run with those before it, which say how much it varies from run to run: a figure differs where it lies outside of the range in which 95 % of further runs would lie.
+///
+/// # Errors
+/// One line: no run before it, or no phase that both have.
+pub fn check(before: &Operand, newest: &Operand, limits: &[Limit]) -> Result<Comparison, String> {
+    compare_by(before, newest, Method::History, Vec::new(), limits)
+}
+
+fn compare_by(
+    a: &Operand,
+    b: &Operand,
+    method: Method,
+    mut notes: Vec<String>,
+    limits: &[Limit],
+) -> Result<Comparison, String> {
+    // The first run of a history has none before it.
+    let may_be_empty = |side: &Operand| method == Method::History && std::ptr::eq(side, a);
+    for side in [a, b] {
+        if side.records.is_empty() && !may_be_empty(side) {
+            return Err(format!("{}: no record to compare", clean(&side.label)));
+        }
+    }
+    notes.extend(notes_on(a, b, method));
+    let (in_a, in_b) = (matched(a), matched(b));
     let mut phases = Vec::new();
     for (key, runs_a) in &in_a {
         if let Some((_, runs_b)) = in_b.iter().find(|(other, _)| other == key) {
             phases.push(phase(key, runs_a, runs_b, method));
         }
     }
-    if phases.is_empty() {
+    if phases.is_empty() && method != Method::History {
         return Err("nothing to compare: no phase of A has a counterpart of the same name in B".to_owned());
     }
     verdict::settle(&mut phases);
@@ -347,34 +376,19 @@ pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> R
     };
     let mut unmatched = lacking("a", &in_a, &in_b);
     unmatched.extend(lacking("b", &in_b, &in_a));
-    let limits = limits.iter().map(|limit| limit.judge(&phases, &unmatched)).collect();
+    let limits = limits.iter().map(|limit| limit.judge(&phases, &unmatched, method)).collect();
     Ok(Comparison {
         schema_version: SCHEMA_VERSION,
         strata_version: env!("CARGO_PKG_VERSION").to_owned(),
-        differs: differs::facts(&a, &b),
-        a: side(&a),
-        b: side(&b),
+        differs: differs::facts(a, b),
+        a: side(a),
+        b: side(b),
         method,
+        is_stack: a.records.iter().chain(&b.records).all(|(_, record)| record.stack.is_some()),
         notes,
         phases,
         unmatched,
         limits,
-    })
-}
-
-/// Drops records of runs that the side has already; says so.
-fn once_each(operand: &mut Operand) -> Option<String> {
-    let before = operand.records.len();
-    let mut seen: Vec<String> = Vec::new();
-    operand.records.retain(|(_, record)| {
-        let is_new = !seen.contains(&record.run_id);
-        seen.push(record.run_id.clone());
-        is_new
-    });
-    let dropped = before - operand.records.len();
-    (dropped > 0).then(|| {
-        let records = counted(dropped as u64, "record");
-        format!("{}: ignored {records} of runs that this side already has", clean(&operand.label))
     })
 }
 
@@ -392,39 +406,15 @@ fn side(operand: &Operand) -> Side {
     Side { label: operand.label.clone(), records: operand.records.iter().map(name).collect() }
 }
 
-/// Remarks that weaken the comparison as a whole.
-fn notes_on(a: &Operand, b: &Operand, method: Method) -> Vec<String> {
-    let mut notes = Vec::new();
-    let shared =
-        a.records.iter().filter(|(_, own)| b.records.iter().any(|(_, other)| own.run_id == other.run_id));
-    match shared.count() {
-        0 => {}
-        1 => notes.push("1 run is on both sides".to_owned()),
-        count => notes.push(format!("{count} runs are on both sides")),
-    }
-    if method == Method::SingleRuns {
-        notes.push(
-            "one run each: the intervals do not include variation from run to run; --repeat 6 measures it"
-                .to_owned(),
-        );
-    } else if a.records.len().min(b.records.len()) < 3 {
-        notes.push(
-            "fewer than 3 repeats on a side: the intervals are wide because there is little data".to_owned(),
-        );
-    }
-    if method == Method::Repeats {
-        notes.push(
-            "A and B were not run in turns: the difference includes everything that changed between the two series"
-                .to_owned(),
-        );
-    }
-    notes
-}
-
 fn phase((name, occurrence): &Key, a: &Runs<'_>, b: &Runs<'_>, method: Method) -> PhaseComparison {
     let differs = differs::plans(a, b);
     let doubts = [("a", a), ("b", b)].into_iter().flat_map(|(side, runs)| doubts(side, runs)).collect();
-    let is_open = a.iter().chain(b).flatten().any(|phase| phase.plan.load().arrivals.is_some());
+    let is_open = phases(a).chain(phases(b)).any(|phase| phase.plan.load().arrivals.is_some());
+    // Passes of one run are repeats.
+    let method = match method {
+        Method::SingleRuns if is_in_passes(a) || is_in_passes(b) => Method::Repeats,
+        method => method,
+    };
     let classes = figures::classes(a, b, method);
     let considered = verdict::considered(&classes, (a, b), method, is_open);
     PhaseComparison {
@@ -444,14 +434,14 @@ fn phase((name, occurrence): &Key, a: &Runs<'_>, b: &Runs<'_>, method: Method) -
 
 fn doubts(side: &str, runs: &Runs<'_>) -> Vec<DoubtCount> {
     let mut found: Vec<DoubtCount> = Vec::new();
-    let of_records = runs.iter().flatten().count();
-    for doubt in runs.iter().flatten().flat_map(|phase| &phase.doubts) {
-        match found.iter_mut().find(|known| known.kind == doubt.kind) {
+    let of_records = runs.iter().filter(|run| !run.passes.is_empty()).count();
+    for kind in runs.iter().flat_map(Run::doubts) {
+        match found.iter_mut().find(|known| known.kind == kind) {
             Some(known) => known.records += 1,
             None => {
                 found.push(DoubtCount {
                     side: side.to_owned(),
-                    kind: doubt.kind.clone(),
+                    kind: kind.to_owned(),
                     records: 1,
                     of_records,
                 });
@@ -462,7 +452,7 @@ fn doubts(side: &str, runs: &Runs<'_>) -> Vec<DoubtCount> {
 }
 
 /// Label of a phase, with a number where another of its name came before it: `load (2)`.
-fn labelled(name: &str, occurrence: usize) -> String {
+pub(crate) fn labelled(name: &str, occurrence: usize) -> String {
     let name = clean(name);
     if occurrence == 0 { name.into_owned() } else { format!("{name} ({})", occurrence + 1) }
 }

@@ -1,7 +1,8 @@
 //! The record as JSON: indented for people, with histograms and intervals on one line each.
 
-use std::io;
+use std::io::{self, Read};
 
+use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
@@ -150,6 +151,24 @@ pub fn to_json(record: &Record) -> Result<String, String> {
         .map_err(|error| format!("the record cannot be written as JSON: {}", clean(&error.to_string())))?;
     bytes.push(b'\n');
     String::from_utf8(bytes).map_err(|error| format!("the record cannot be written as JSON: {error}"))
+}
+
+/// Longest record that is read, unpacked, in bytes.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+/// First bytes of a file in the format of gzip (RFC 1952, 2.3.1).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// The text of a file that is packed by gzip or not.
+///
+/// # Errors
+/// What is packed is damaged, or the text is not UTF-8.
+pub fn unpack(bytes: Vec<u8>) -> io::Result<String> {
+    if bytes.starts_with(&GZIP_MAGIC) {
+        let mut text = String::new();
+        MultiGzDecoder::new(&bytes[..]).take(RECORD_BYTES_MAX).read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// Reads a record.

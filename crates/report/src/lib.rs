@@ -4,6 +4,7 @@ pub mod chart;
 pub mod compare;
 pub mod csv;
 pub mod doubts;
+pub mod history;
 pub mod json;
 pub mod page;
 pub mod preset;
@@ -20,6 +21,6 @@ pub mod view;
 pub mod words;
 
 pub use csv::{to_csv, to_csv_by_host, to_csv_by_pair};
-pub use json::{from_json, schema, to_json};
+pub use json::{from_json, schema, to_json, unpack};
 pub use stack::verdict;
 pub use text::{render, render_in, summary_line};

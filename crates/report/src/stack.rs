@@ -12,6 +12,7 @@ mod verdict;
 
 pub use hosts::{OnHosts, on_hosts, scaling, slow_hosts};
 pub use remedy::{PASSES_MAX, Remedy, RemedyCase};
+pub(crate) use rows::in_bytes;
 pub use rows::{Disturbance, Row, bytes_in_calls, rows};
 pub use screen::Detail;
 pub(crate) use screen::{Grid, block, picture};

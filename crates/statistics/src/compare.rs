@@ -62,6 +62,15 @@ impl Figure {
         Some(Self::around(value, t_quantile(degrees) * variance_of(&logs).sqrt(), degrees))
     }
 
+    /// The range in which one further value lies with a probability of 95 %, around the geometric mean of these: the prediction interval of Student's t on their logarithms;
+    /// none for fewer than two values, or values that are not above 0.
+    pub fn of_next(values: &[f64]) -> Option<Self> {
+        let logs = logarithms(values).filter(|logs| logs.len() >= 2)?;
+        let degrees = (logs.len() - 1) as f64;
+        let deviation = (variance_of(&logs) * (1.0 + 1.0 / logs.len() as f64)).sqrt();
+        Some(Self::around(mean_of(&logs).exp(), t_quantile(degrees) * deviation, degrees))
+    }
+
     /// `half` is half the interval of the logarithm.
     fn around(value: f64, half: f64, degrees: f64) -> Self {
         Self { value, low: value * (-half).exp(), high: value * half.exp(), degrees }

@@ -11,7 +11,7 @@ use report::record::Record;
 use report::stack::Detail;
 use units::path_of;
 
-use crate::commands::read_input;
+use crate::commands::read_record;
 use crate::output::{made_outside_dev, place, print, print_report, refused_place, tell, write_whole};
 
 /// Pixels of a PNG to a unit of a chart: sharp on the screens of today.
@@ -37,7 +37,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
         csv: matches.get_flag("csv"),
     };
     places.check(&words)?;
-    let records = words.iter().map(|word| read(word)).collect::<Result<Vec<_>, _>>()?;
+    let records = words.iter().map(|word| read_record("report", word)).collect::<Result<Vec<_>, _>>()?;
     let names = names(&words);
     let named: Vec<Named<'_>> =
         records.iter().zip(&names).map(|(record, name)| Named { name, record }).collect();
@@ -70,11 +70,6 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
         }
     }
     Ok(0)
-}
-
-fn read(path: &str) -> Result<Record, Error> {
-    let text = read_input("report", path)?;
-    report::from_json(&text).map_err(|message| Error::usage("report", message).with("file", path))
 }
 
 /// The rows of all records under one header.

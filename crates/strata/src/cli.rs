@@ -45,13 +45,14 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(crate::service::command())
         .subcommand(compare())
+        .subcommand(crate::history::command())
         .subcommand(report())
         .subcommand(speak())
         .subcommand(Command::new("list").about("List layers and engines with their capabilities"))
         .subcommand(
-            Command::new("schema").about("Print the JSON schema of the record, or of a comparison").arg(
+            Command::new("schema").about("Print the JSON schema of the record, of a comparison, or of a history").arg(
                 Arg::new("of")
-                    .value_parser(["record", "comparison"])
+                    .value_parser(["record", "comparison", "history", "history-check"])
                     .default_value("record")
                     .help("What the schema describes"),
             ),
@@ -287,5 +288,6 @@ pub(crate) fn markdown() -> String {
     text += &format!("\nAs for hosts: {}.\n", hosts.join(", "));
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);
     table_as_markdown("Options of `strata compare`", COMPARE, &mut text);
+    crate::history::document(&mut text);
     text
 }

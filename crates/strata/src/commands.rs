@@ -15,8 +15,8 @@ use crate::hosts::{Carriers, launcher};
 use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
-use crate::world::read_text;
-use crate::{charts, clean, cli, compare, dialect, help, saturate, service, stack};
+use crate::world::read_whole;
+use crate::{charts, clean, cli, compare, dialect, help, history, saturate, service, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -49,6 +49,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
         Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
         Some(("compare", matches)) => compare::run(matches)?,
+        Some(("history", matches)) => history::run(matches)?,
         Some(("report", matches)) => charts::report(matches)?,
         Some(("service", matches)) => service::run(matches)?,
         Some(("list", _)) => list()?,
@@ -180,7 +181,12 @@ pub(crate) fn job_specs(matches: &ArgMatches) -> Result<Vec<Spec>, Error> {
 
 fn schema(matches: &ArgMatches) -> Result<u8, Error> {
     let of = matches.get_one::<String>("of").map(String::as_str);
-    let schema = if of == Some("comparison") { report::compare::schema() } else { report::schema() };
+    let schema = match of {
+        Some("comparison") => report::compare::schema(),
+        Some("history") => report::history::schema(),
+        Some("history-check") => report::history::check_schema(),
+        _ => report::schema(),
+    };
     show(&format!("{schema:#}\n"))
 }
 
@@ -190,9 +196,10 @@ pub(crate) fn read_record(operation: &'static str, path: &str) -> Result<Record,
     report::from_json(&text).map_err(|message| Error::usage(operation, message).with("file", path))
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads a file, packed by gzip or not, or standard input for `-`.
 pub(crate) fn read_input(operation: &'static str, path: &str) -> Result<String, Error> {
-    read_text(path)
+    read_whole(path)
+        .and_then(report::unpack)
         .map_err(|error| Error::usage(operation, format!("cannot read the file: {error}")).with("file", path))
 }
 

@@ -1,6 +1,5 @@
 //! `strata compare`: reads or runs both sides, in turns where they are run, and shows what `report` makes of them.
 
-use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ use crate::hosts::{self, Carriers};
 use crate::options::{OUTPUT, OutputSpec};
 use crate::output::{self, WIDTH_DEFAULT};
 use crate::session::{Session, draw_run, draw_seed};
-use crate::{cli, dialect, planning, saturate};
+use crate::{cli, dialect, forms, planning, saturate};
 
 /// Most repeats of a side.
 const REPEATS_MAX: u64 = 1000;
@@ -43,7 +42,7 @@ pub(crate) struct CompareSpec {
 }
 
 /// A form that a comparison is written in.
-type Form = fn(&Comparison) -> String;
+pub(crate) type Form = fn(&[Comparison]) -> String;
 
 /// The option that writes a comparison in a form.
 const fn form(
@@ -209,19 +208,16 @@ fn usage(message: impl Into<String>) -> Error {
 
 /// Tries every place that something is written to.
 fn check_places(spec: &CompareSpec, taken: &[String]) -> Result<(), Error> {
-    let given: Vec<&String> = spec.json.iter().chain(spec.forms.iter().map(|(_, place)| place)).collect();
-    if given.iter().filter(|place| **place == "-").count() > 1 {
-        return Err(usage("only one form of the comparison can go to standard output (-)")
-            .remedy("give files for the others"));
-    }
-    let files: Vec<_> = given.into_iter().filter(|place| *place != "-").map(|place| path_of(place)).collect();
-    output::check_given(files.iter().cloned(), taken)?;
-    let mut places: Vec<PathBuf> = files.into_iter().map(Cow::into_owned).collect();
+    let given: Vec<&str> =
+        spec.json.iter().chain(spec.forms.iter().map(|(_, place)| place)).map(String::as_str).collect();
+    forms::check("compare", &given, taken)?;
     if let Some(directory) = &spec.out {
         output::make_directory(directory)?;
-        places.extend([directory.join(JSON_NAME), directory.join(TEXT_NAME)]);
+        for name in [JSON_NAME, TEXT_NAME] {
+            output::try_place(&directory.join(name))?;
+        }
     }
-    places.iter().try_for_each(|place| output::try_place(place))
+    Ok(())
 }
 
 /// Prints and writes the comparison; fails where a limit was exceeded or the runs were stopped.
@@ -241,14 +237,9 @@ fn show(spec: &CompareSpec, a: &Operand, b: &Operand, stopped: Option<String>) -
         output::write_or_fail(&directory.join(JSON_NAME), &json)?;
         output::write_or_fail(&directory.join(TEXT_NAME), &render(&comparison, WIDTH_DEFAULT, false))?;
     }
-    let forms = spec.forms.iter().map(|(form, place)| (place, form(&comparison)));
-    let mut printed = None;
-    for (place, text) in spec.json.iter().zip(Some(json)).chain(forms) {
-        match place.as_str() {
-            "-" => printed = Some(text),
-            file => output::write_or_fail(&path_of(file), &text)?,
-        }
-    }
+    let others =
+        spec.forms.iter().map(|(form, place)| (place.as_str(), form(std::slice::from_ref(&comparison))));
+    let printed = forms::write(spec.json.iter().map(|place| (place.as_str(), json.clone())).chain(others))?;
     let (width, colour) = output::page();
     output::print(&printed.unwrap_or_else(|| render(&comparison, width, colour)))?;
     verdict(&comparison, stopped)
@@ -275,7 +266,7 @@ fn read(label: &str) -> Result<Operand, Error> {
     for part in parts {
         let path = &*path_of(part);
         if path.is_dir() {
-            paths.extend(records_in(path)?);
+            paths.extend(records_in("compare", path)?);
         } else if path.extension().is_some_and(|extension| extension == "toml")
             || (!path.exists() && part.contains(' '))
         {
@@ -293,24 +284,30 @@ fn read(label: &str) -> Result<Operand, Error> {
 }
 
 /// The records of a directory by name; a comparison beside them is none.
-fn records_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn records_in(operation: &'static str, directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let refuse = |error: std::io::Error| {
-        usage(format!("cannot read the directory: {error}")).with("path", directory.display())
+        Error::usage(operation, format!("cannot read the directory: {error}"))
+            .with("path", directory.display())
     };
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();
-        if path.extension().is_some_and(|extension| extension == "json") && !path.ends_with(JSON_NAME) {
+        if is_record(&path) && !path.ends_with(JSON_NAME) {
             paths.push(path);
         }
     }
     paths.sort();
     if paths.is_empty() {
-        return Err(usage("no record in this directory")
+        return Err(Error::usage(operation, "no record in this directory")
             .with("path", directory.display())
-            .remedy("give a directory with records as *.json"));
+            .remedy("give a directory with records as *.json or *.json.gz"));
     }
     Ok(paths)
+}
+
+fn is_record(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".json") || name.ends_with(".json.gz")
 }
 
 /// A side that is run.

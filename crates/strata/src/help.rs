@@ -1,155 +1,19 @@
 //! Help and man pages: `-h` is one screen with examples, `--help` everything, and each command has a page of the manual.
 
+mod own;
+
 use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::{Arg, Command, ValueHint};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use driver::Error;
+use own::OWN;
 use units::clean;
-use workload::help::{Example, Help};
+use workload::help::Help;
 use workload::spec::Layer;
 
 /// Options shown in short help where an option says more than this: its help is cut at the first clause.
 const SHORT_COLUMNS_MAX: usize = 64;
-
-const fn plain(examples: &'static [Example]) -> Help {
-    Help { options: &[], examples }
-}
-
-/// Help of the commands that belong to no layer; that of strata itself stands under an empty name.
-const OWN: &[(&str, Help)] = &[
-    (
-        "",
-        plain(&[
-            Example::new("which layer of this machine is the bottleneck?", "stack"),
-            Example::new(
-                "one load on one target",
-                "media data --size 1g --op randread --depth 32 --direct --time 10s",
-            ),
-            Example::new("an unmodified fio job file", "as fio job.fio"),
-        ]),
-    ),
-    (
-        "stack",
-        Help {
-            options: &["quick", "dir", "device", "engine", "app", "size", "out", "json"],
-            examples: &[
-                Example::new("this machine, in the current directory", "stack"),
-                Example::new("another file system, in about 10 s", "stack --quick --dir /mnt/data"),
-                Example::new("with an application as the top layer", "stack --quick --app vpic"),
-            ],
-        },
-    ),
-    (
-        "service",
-        Help {
-            options: &["listen", "token-file", "root", "allow-destroy", "allow-network", "audit"],
-            examples: &[
-                Example::new("on this machine only", "service --root /mnt/test"),
-                Example::new(
-                    "for leaders on other machines",
-                    "service --listen 0.0.0.0:1611 --token-file token --root /mnt/test",
-                ),
-                Example::new(
-                    "for loads on a bucket or an engine",
-                    "service --allow-network all --audit audit.log",
-                ),
-            ],
-        },
-    ),
-    (
-        "clean",
-        plain(&[
-            Example::new("files and objects that runs of this user left behind", "clean"),
-            Example::new("remove all of them", "clean --yes"),
-            Example::new(
-                "objects that one run left in a bucket",
-                "clean record.json --s3-key-file keys --yes",
-            ),
-        ]),
-    ),
-    (
-        "run",
-        plain(&[
-            Example::new("the phases of a job file", "run job.toml"),
-            Example::new("and keep the report, the table and the record", "run job.toml --out results"),
-            Example::new("read standard input, write the record to standard output", "run - --json -"),
-        ]),
-    ),
-    (
-        "compare",
-        Help {
-            options: &["repeat", "fail-if", "html", "out"],
-            examples: &[
-                Example::new("is B faster than A?", "compare before.json after.json"),
-                Example::new(
-                    "run two loads in turns, five times each",
-                    "compare --repeat 5 'media data --op randread --time 2s' 'media data --op randread --time 2s --engine libaio'",
-                ),
-                Example::new(
-                    "in CI: exit code 1 if B is slower by at least 5%",
-                    "compare before after --fail-if slower:5%",
-                ),
-            ],
-        },
-    ),
-    (
-        "report",
-        Help {
-            options: &["html", "png", "csv", "full"],
-            examples: &[
-                Example::new("tables of a record", "report record.json"),
-                Example::new("one HTML page to send", "report record.json --html report.html"),
-                Example::new("charts of several records", "report a.json b.json --png charts"),
-            ],
-        },
-    ),
-    (
-        "as",
-        Help {
-            options: &["json", "csv", "out", "live", "destroy-data", "token-file"],
-            examples: &[
-                Example::new("a fio job file", "as fio job.fio"),
-                Example::new("elbencho", "as elbencho -w -r -t 4 -b 1m -s 10g --direct data"),
-                Example::new(
-                    "IOR, and strata's record in addition to its output",
-                    "as --json record.json ior -w -r -t 1m -b 1g -o /mnt/test/data",
-                ),
-            ],
-        },
-    ),
-    ("list", plain(&[Example::new("layers, engines, dialects", "list")])),
-    (
-        "schema",
-        plain(&[
-            Example::new("of the record", "schema"),
-            Example::new("of a comparison", "schema comparison"),
-        ]),
-    ),
-    (
-        "man",
-        plain(&[
-            Example::new("the page of strata", "man"),
-            Example::new("the page of one command", "man media"),
-            Example::new("a file for each command", "man --dir /usr/local/share/man/man1"),
-        ]),
-    ),
-    (
-        "completions",
-        plain(&[
-            Example::new("for bash", "completions bash"),
-            Example::new("for zsh", "completions zsh"),
-            Example::new("for fish", "completions fish"),
-        ]),
-    ),
-    (
-        "version",
-        plain(&[
-            Example::new("version, build, formats", "version"),
-            Example::new("as JSON", "version --json"),
-        ]),
-    ),
-];
 
 /// Help of the command with these names from strata down; none where nobody wrote any.
 fn help_of(names: &[&str]) -> Help {
@@ -166,7 +30,7 @@ fn help_of(names: &[&str]) -> Help {
             .or_else(|| brought(command, "")),
         [command, below, ..] => match Layer::of_command(command) {
             Some(_) => brought(below, ""),
-            None => brought(command, below),
+            None => own(&format!("{command} {below}")).or_else(|| brought(command, below)),
         },
     }
     .unwrap_or(Help::NONE)

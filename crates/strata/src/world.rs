@@ -136,11 +136,17 @@ fn device_bytes(target: &str) -> Result<u64, String> {
 
 /// The text of a file, or of standard input for `-`.
 pub(crate) fn read_text(path: &str) -> io::Result<String> {
-    let mut text = String::new();
+    String::from_utf8(read_whole(path)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// All that a file has, or standard input for `-`.
+pub(crate) fn read_whole(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     if path == "-" {
-        io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
+        io::stdin().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
     } else {
-        fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
+        fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
     }
-    Ok(text)
+    Ok(bytes)
 }

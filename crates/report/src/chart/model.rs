@@ -15,6 +15,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Seconds.
     Seconds,
+    /// Moments, as seconds since 1970 UTC.
+    Date,
     /// Nanoseconds.
     Nanoseconds,
     /// A share of 1, written as percent.

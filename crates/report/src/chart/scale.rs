@@ -1,5 +1,6 @@
 //! Where values lie along an axis, and the ticks that name them.
 
+use super::dates;
 use super::model::{Axis, Scale, Unit};
 
 /// A place on an axis with a name, or only a line.
@@ -52,6 +53,7 @@ pub(super) fn written(value: f64, unit: Unit) -> String {
         Unit::PerSecond => format!("{}/s", units::human_rate(value)),
         Unit::BytesPerSecond => units::human_bytes_per_second(value),
         Unit::Seconds => units::human_ns(value * 1e9),
+        Unit::Date => dates::written(value),
         Unit::Nanoseconds => units::human_ns(value),
         Unit::Share => units::percent(value),
         Unit::Nines => nines(value),
@@ -83,6 +85,7 @@ impl Range {
             Scale::Names(names) => Self::of_names(names),
             Scale::Log => Self::logarithmic(axis.unit, low.max(1e-300), high.max(1e-300)),
             Scale::Spanning if axis.unit == Unit::Nines => Self::of_nines(high),
+            Scale::Spanning if axis.unit == Unit::Date => Self::of_dates(low, high, count),
             // Time ends where the data end; values have room above them.
             Scale::Linear => Self::linear(axis.unit, low.min(0.0), high, count, axis.unit != Unit::Seconds),
             Scale::Spanning => Self::linear(axis.unit, low, high, count, false),
@@ -107,6 +110,11 @@ impl Range {
         Self { low: 0.0, high, is_log: false, ticks, unit: "" }
     }
 
+    fn of_dates(low: f64, high: f64, count: usize) -> Self {
+        let (low, high) = dates::range(low, high);
+        Self { low, high, is_log: false, ticks: dates::ticks(low, high, count), unit: "" }
+    }
+
     fn linear(unit: Unit, low: f64, high: f64, count: usize, round: bool) -> Self {
         let high = if high > low { high } else { low + low.abs().max(1.0) };
         let (size, name) = match unit {
@@ -116,7 +124,7 @@ impl Range {
             Unit::Seconds if high < 1.0 => (1e-3, "ms"),
             Unit::Seconds => (1.0, "s"),
             Unit::Share => (0.01, "%"),
-            Unit::Plain | Unit::PerSecond | Unit::Nines => (1.0, ""),
+            Unit::Plain | Unit::PerSecond | Unit::Nines | Unit::Date => (1.0, ""),
         };
         let step = nice_step((high - low) / size, count) * size;
         let (low, high) = if round {
@@ -240,6 +248,15 @@ mod tests {
             labels(Unit::Nanoseconds, Scale::Log, &[9e3, 1.9e6]),
             ["5 us", "10 us", "20 us", "50 us", "100 us", "200 us", "500 us", "1 ms", "2 ms"]
         );
+        // 2026-11-29T01:06:35Z, and 40 days, 5 hours, 3 years later.
+        let at = 1_795_914_395.0;
+        let dates = |span: f64| labels(Unit::Date, Scale::Spanning, &[at, at + span]);
+        assert_eq!(dates(40.0 * 86_400.0), ["2026-12-01", "2026-12-15", "2027-01-01"]);
+        assert_eq!(
+            dates(5.0 * 3600.0),
+            ["11-29 02:00", "11-29 03:00", "11-29 04:00", "11-29 05:00", "11-29 06:00"]
+        );
+        assert_eq!(dates(3.0 * 365.0 * 86_400.0), ["2027", "2028", "2029"]);
         assert_eq!(labels(Unit::Nines, Scale::Spanning, &[3.2]), ["0%", "50%", "90%", "99%", "99.9%"]);
     }
 
@@ -253,6 +270,7 @@ mod tests {
                 Unit::PerSecond,
                 Unit::BytesPerSecond,
                 Unit::Seconds,
+                Unit::Date,
                 Unit::Nanoseconds,
                 Unit::Share,
                 Unit::Nines,

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::matched::phases;
 use super::{Comparison, Differing, Operand, PhaseComparison, Runs};
-use crate::record::Record;
+use crate::record::{PhaseRecord, Record};
 use crate::words::clean;
 
 /// Fields of a plan that say nothing about what is measured, or follow from another.
@@ -53,6 +54,14 @@ pub(super) fn is_load(field: &str) -> bool {
     is_kind || is_format || LOAD_FIELDS.iter().any(is_below)
 }
 
+/// The load of a phase: `FIELD=VALUE` for each field of its plan that says what load is put on.
+pub(super) fn fields_of_load(phase: &PhaseRecord) -> Vec<String> {
+    let mut fields = Vec::new();
+    flatten("", &serde_json::to_value(&phase.plan).unwrap_or_default(), &mut fields);
+    fields.retain(|(name, _)| is_load(name) && !FIELDS_IGNORED.contains(&name.as_str()));
+    fields.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
 impl Comparison {
     /// In what the loads of its phases differ, by phase: `randread: block_size: 4KiB → 64KiB, load.depth: 1 → 4`. Figures of
     /// other loads differ whatever the software and the target do.
@@ -96,8 +105,17 @@ fn of_targets(record: &Record, fact: fn(&host::TargetEnvironment) -> Option<Stri
     (!found.is_empty()).then(|| found.join(", "))
 }
 
+/// Facts about machine and software of a record, by name; those that are not known are left out.
+#[must_use]
+pub fn facts_by_name(record: &Record) -> Vec<(String, String)> {
+    FACTS.iter().filter_map(|(name, fact)| Some(((*name).to_owned(), fact(record)?))).collect()
+}
+
 /// Facts that the sides do not share.
 pub(super) fn facts(a: &Operand, b: &Operand) -> Vec<Differing> {
+    if a.records.is_empty() {
+        return Vec::new();
+    }
     let of = |operand: &Operand, fact: fn(&Record) -> Option<String>| {
         distinct(
             operand.records.iter().map(|(_, record)| fact(record).unwrap_or_else(|| "unknown".to_owned())),
@@ -110,7 +128,7 @@ pub(super) fn facts(a: &Operand, b: &Operand) -> Vec<Differing> {
 /// Fields of the plans that the sides do not share.
 pub(super) fn plans(a: &Runs<'_>, b: &Runs<'_>) -> Vec<Differing> {
     let flat = |runs: &Runs<'_>| -> Vec<Vec<(String, String)>> {
-        let plans = runs.iter().flatten().map(|phase| serde_json::to_value(&phase.plan).unwrap_or_default());
+        let plans = phases(runs).map(|phase| serde_json::to_value(&phase.plan).unwrap_or_default());
         plans
             .map(|plan| {
                 let mut fields = Vec::new();
@@ -149,6 +167,20 @@ fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
     found
 }
 
+/// Beginning of the names that `strata stack` gives its files; the number of its process follows.
+const SCRATCH: &str = "strata-scratch-";
+
+/// A value without what differs from run to run of the same stack.
+fn without_process(text: &str) -> String {
+    match text.split_once(SCRATCH) {
+        Some((before, after)) => {
+            let rest = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            format!("{before}{SCRATCH}{}", without_process(rest))
+        }
+        None => text.to_owned(),
+    }
+}
+
 /// Every value with its path.
 fn flatten(path: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -158,7 +190,7 @@ fn flatten(path: &str, value: &Value, fields: &mut Vec<(String, String)>) {
             list.iter().enumerate().for_each(|(at, value)| flatten(&below(&at.to_string()), value, fields));
         }
         Value::Null => fields.push((path.to_owned(), "none".to_owned())),
-        Value::String(text) => fields.push((path.to_owned(), text.clone())),
+        Value::String(text) => fields.push((path.to_owned(), without_process(text))),
         other => fields.push((path.to_owned(), other.to_string())),
     }
 }

@@ -5,6 +5,7 @@ use statistics::{
     percentile_latency, rate_over, window_points,
 };
 
+use super::matched::{Run, phases};
 use super::{ClassComparison, FigureComparison, FigureName, Method, Runs};
 use crate::record::PhaseRecord;
 
@@ -26,7 +27,7 @@ pub(super) fn classes(a: &Runs<'_>, b: &Runs<'_>, method: Method) -> Vec<ClassCo
 /// Classes of which a side has completed operations.
 fn used<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for class in runs.iter().flatten().flat_map(|phase| &phase.summary.classes) {
+    for class in phases(runs).flat_map(|phase| &phase.summary.classes) {
         if class.operations > 0 && !names.contains(&class.class.as_str()) {
             names.push(&class.class);
         }
@@ -35,11 +36,12 @@ fn used<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
 }
 
 fn class(a: &Runs<'_>, b: &Runs<'_>, method: Method, class: Option<&str>) -> ClassComparison {
-    let block_size = |runs: &Runs<'_>| runs.iter().flatten().next().map(|phase| phase.plan.operation_size());
+    let block_size = |runs: &Runs<'_>| phases(runs).next().map(|phase| phase.plan.operation_size());
     let moves_bytes = |runs: &Runs<'_>| {
-        runs.iter().flatten().all(|phase| summary_of(phase, class).is_some_and(|class| class.bytes > 0))
+        phases(runs).all(|phase| summary_of(phase, class).is_some_and(|class| class.bytes > 0))
     };
-    let in_bytes = block_size(a) != block_size(b) && moves_bytes(a) && moves_bytes(b);
+    let is_row_in_bytes = a.iter().chain(b).any(|run| run.in_bytes);
+    let in_bytes = (block_size(a) != block_size(b) || is_row_in_bytes) && moves_bytes(a) && moves_bytes(b);
     let mut names = vec![if in_bytes { FigureName::Bandwidth } else { FigureName::Rate }];
     names.extend(LATENCIES);
     if class.is_none() {
@@ -75,6 +77,12 @@ fn value(phase: &PhaseRecord, figure: FigureName, class: Option<&str>) -> Option
     value.filter(|value| value.is_finite() && *value > 0.0)
 }
 
+/// The value of a figure in one record; of several passes the geometric mean.
+pub(super) fn value_of(run: &Run<'_>, figure: FigureName, class: Option<&str>) -> Option<f64> {
+    let values: Vec<f64> = run.passes.iter().filter_map(|phase| value(phase, figure, class)).collect();
+    geometric_mean(&values)
+}
+
 fn percent_of(figure: FigureName) -> Option<f64> {
     match figure {
         FigureName::P50 => Some(50.0),
@@ -106,15 +114,20 @@ fn figure(
     method: Method,
     class: Option<&str>,
 ) -> FigureComparison {
+    // One record each has its passes alone; of several, each has one value.
+    let by_pass = a.len() == 1 && b.len() == 1;
     let each = |runs: &Runs<'_>| -> Vec<Option<f64>> {
-        runs.iter().map(|phase| phase.and_then(|phase| value(phase, name, class))).collect()
+        if by_pass {
+            return phases(runs).map(|phase| value(phase, name, class)).collect();
+        }
+        runs.iter().map(|run| value_of(run, name, class)).collect()
     };
     let (each_a, each_b) = (each(a), each(b));
     let known = |values: &[Option<f64>]| values.iter().copied().flatten().collect::<Vec<_>>();
     let (mut values_a, mut values_b) = (known(&each_a), known(&each_b));
     let difference = match method {
         Method::SingleRuns => single(name, a, b, class),
-        Method::Repeats => repeats(name, &values_a, &values_b),
+        Method::Repeats | Method::History => repeats(name, &values_a, &values_b),
         Method::Pairs => {
             let pairs: (Vec<f64>, Vec<f64>) =
                 each_a.iter().zip(&each_b).filter_map(|(a, b)| (*a).zip(*b)).unzip();
@@ -151,7 +164,7 @@ fn repeats(name: FigureName, a: &[f64], b: &[f64]) -> Option<Difference> {
 
 fn single(name: FigureName, a: &Runs<'_>, b: &Runs<'_>, class: Option<&str>) -> Option<Difference> {
     let side = |runs: &Runs<'_>| {
-        let phase = runs.iter().flatten().next()?;
+        let phase = phases(runs).next()?;
         let at = match class {
             None => None,
             Some(name) => Some(phase.samples.classes.iter().position(|own| own == name)?),
@@ -180,6 +193,8 @@ fn missing(name: FigureName, a: &[f64], b: &[f64], method: Method) -> &'static s
             "a run is too short, or has too few operations beyond this percentile"
         }
         (Method::SingleRuns, _) => "a run is too short, or varies too much",
+        (Method::History, _) if a.len() < 2 => "fewer than 2 runs before it have a value",
+        (Method::History, _) => "the runs before it differ too much",
         (Method::Repeats | Method::Pairs, _) if a.len().min(b.len()) > 1 => "the repeats differ too much",
         (Method::Repeats | Method::Pairs, _) => "too few repeats have a value",
     }

@@ -1,7 +1,7 @@
 //! The comparison as results of tests in JUnit's XML, which CI systems collect.
 
 use super::text::verdict_sentence;
-use super::{Comparison, LimitOutcome, PhaseComparison};
+use super::{Comparison, LimitOutcome, Method, PhaseComparison};
 use crate::chart::escaped;
 
 /// Outcome of a limit at a phase.
@@ -12,10 +12,16 @@ enum Case<'a> {
     Skipped(&'a str),
 }
 
-/// The comparison as JUnit XML: a test suite for each limit of `--fail-if`, with a test case for each phase. A phase at which a limit cannot trigger is skipped, with the
+/// Comparisons as JUnit XML: a test suite for each limit of `--fail-if`, with a test case for each phase. A phase at which a limit cannot trigger is skipped, with the
 /// reason: a pass would promise what nobody knows. Without a limit every phase is a test case that passes.
 #[must_use]
-pub fn to_junit(comparison: &Comparison) -> String {
+pub fn to_junit(comparisons: &[Comparison]) -> String {
+    let suites: String = comparisons.iter().flat_map(suites).collect();
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n{suites}</testsuites>\n")
+}
+
+fn suites(comparison: &Comparison) -> Vec<String> {
+    let headline = comparison.headline();
     let mut suites = Vec::new();
     for limit in &comparison.limits {
         let cases: Vec<(String, Case<'_>)> =
@@ -25,17 +31,14 @@ pub fn to_junit(comparison: &Comparison) -> String {
             let why = found(&limit.blind_to, &label, comparison).unwrap_or("it has no counterpart");
             (label, Case::Skipped(why))
         });
-        suites.push(suite(
-            &format!("strata compare --fail-if {}", limit.limit),
-            comparison,
-            cases.into_iter().chain(alone),
-        ));
+        let name = format!("{headline} --fail-if {}", limit.limit);
+        suites.push(suite(&name, comparison, cases.into_iter().chain(alone)));
     }
     if comparison.limits.is_empty() {
         let cases = comparison.phases.iter().map(|phase| (phase.label(), Case::Passed));
-        suites.push(suite("strata compare", comparison, cases));
+        suites.push(suite(&headline, comparison, cases));
     }
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n{}</testsuites>\n", suites.concat())
+    suites
 }
 
 fn case<'a>(comparison: &Comparison, phase: &PhaseComparison, limit: &'a LimitOutcome) -> Case<'a> {
@@ -71,6 +74,10 @@ fn suite<'a>(name: &str, comparison: &Comparison, cases: impl Iterator<Item = (S
         count(|case| matches!(case, Case::Failed(_))),
         count(|case| matches!(case, Case::Skipped(_))),
     );
+    let class = match comparison.method {
+        Method::History => "strata.history",
+        _ => "strata.compare",
+    };
     for (label, case) in &cases {
         let inner = match case {
             Case::Passed => String::new(),
@@ -82,7 +89,7 @@ fn suite<'a>(name: &str, comparison: &Comparison, cases: impl Iterator<Item = (S
             format!("<system-out>{}</system-out>", escaped(&verdict_sentence(phase, comparison.method)))
         });
         out += &format!(
-            "<testcase classname=\"strata.compare\" name=\"{}\">{inner}{told}</testcase>\n",
+            "<testcase classname=\"{class}\" name=\"{}\">{inner}{told}</testcase>\n",
             escaped(label)
         );
     }

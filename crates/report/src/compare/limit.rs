@@ -9,18 +9,7 @@ use statistics::{Difference, Verdict};
 use units::ParseError;
 
 use super::text::{signed, unsigned};
-use super::{FigureComparison, FigureName, PhaseComparison, Unmatched};
-
-/// Figures that may be named; a rate stands for the bandwidth too.
-const FIGURES: &[(&str, FigureName)] = &[
-    ("rate", FigureName::Rate),
-    ("mean", FigureName::Mean),
-    ("p50", FigureName::P50),
-    ("p90", FigureName::P90),
-    ("p99", FigureName::P99),
-    ("p99.9", FigureName::P999),
-    ("cpu", FigureName::Cpu),
-];
+use super::{FigureComparison, FigureName, Method, PhaseComparison, Unmatched};
 
 /// A limit: `slower:5%` on the headline of every phase, `p99-slower:10%` on a figure of every phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +42,10 @@ impl FromStr for Limit {
             "" => None,
             named => {
                 let name = named.strip_suffix('-').ok_or_else(refused)?;
-                Some(FIGURES.iter().find(|(known, _)| *known == name).ok_or_else(refused)?.1)
+                // A rate stands for the bandwidth too.
+                let figure =
+                    name.parse::<FigureName>().ok().filter(|figure| *figure != FigureName::Bandwidth);
+                Some(figure.ok_or_else(refused)?)
             }
         };
         let digits = percent.strip_suffix('%').unwrap_or(percent);
@@ -69,9 +61,8 @@ impl FromStr for Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let figure = self.figure.and_then(|figure| FIGURES.iter().find(|(_, known)| *known == figure));
-        if let Some((name, _)) = figure {
-            write!(out, "{name}-")?;
+        if let Some(figure) = self.figure {
+            write!(out, "{}-", figure.key())?;
         }
         write!(out, "slower:{}%", self.percent)
     }
@@ -84,30 +75,36 @@ impl Limit {
     }
 
     /// Exceeded where the verdict is slower and the difference itself reaches the limit, or where B completed nothing.
-    pub(super) fn judge(&self, phases: &[PhaseComparison], unmatched: &[Unmatched]) -> LimitOutcome {
+    pub(super) fn judge(
+        &self,
+        phases: &[PhaseComparison],
+        unmatched: &[Unmatched],
+        method: Method,
+    ) -> LimitOutcome {
+        let names = method.names();
         let mut outcome =
             LimitOutcome { limit: self.to_string(), exceeded_by: Vec::new(), blind_to: Vec::new() };
         for phase in phases {
-            self.judge_phase(phase, &mut outcome);
+            self.judge_phase(phase, names.b, &mut outcome);
         }
         for alone in unmatched {
             outcome.blind_to.push(format!(
                 "{}: this phase exists only in {}",
                 alone.label(),
-                alone.side.to_uppercase()
+                if alone.side == "a" { names.a } else { names.b }
             ));
         }
         outcome
     }
 
-    fn judge_phase(&self, phase: &PhaseComparison, outcome: &mut LimitOutcome) {
+    fn judge_phase(&self, phase: &PhaseComparison, b: &str, outcome: &mut LimitOutcome) {
         let Some((figure, verdict)) = self.of(phase) else {
             outcome.blind_to.push(format!("{}: the phase has no such metric", phase.label()));
             return;
         };
         let place = format!("{}: {}", phase.label(), figure.figure.name());
         if phase.b_is_idle() {
-            outcome.exceeded_by.push(format!("{}: B completed nothing", phase.label()));
+            outcome.exceeded_by.push(format!("{}: {b} completed nothing", phase.label()));
             return;
         }
         let Some(difference) = figure.difference else {
@@ -120,7 +117,8 @@ impl Limit {
         let unseen_percent = difference.detectable_percent(direction);
         if verdict == Verdict::Slower && slower_percent >= self.percent {
             outcome.exceeded_by.push(format!("{place} {}", words(&difference)));
-        } else if verdict == Verdict::NoDifference && unseen_percent > self.percent {
+        } else if verdict == Verdict::NoDifference && self.percent > 0.0 && unseen_percent > self.percent {
+            // A limit of 0 takes whatever is significant: any run can exceed it.
             let unseen = unsigned(unseen_percent);
             outcome.blind_to.push(format!("{place}: only differences above {unseen} are detectable"));
         }

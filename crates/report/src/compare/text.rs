@@ -10,7 +10,28 @@ use super::{
 use crate::page::{Cell, Page, Style, Table};
 use crate::words::{clean, counted, rate};
 
-pub(super) const COLUMNS: &[&str] = &["", "A", "B", "difference", "95% CI", "verdict"];
+/// Names of the sides in tables, and that of B in a sentence.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    pub(super) a: &'static str,
+    pub(super) b: &'static str,
+    b_in_sentence: &'static str,
+}
+
+impl Method {
+    pub(super) fn names(self) -> Names {
+        match self {
+            Self::History => Names { a: "before", b: "newest", b_in_sentence: "the newest run" },
+            _ => Names { a: "A", b: "B", b_in_sentence: "B" },
+        }
+    }
+
+    /// Headers of a table of figures: the name of a row, then what [`row`] gives.
+    pub(super) fn columns(self) -> Vec<String> {
+        let names = self.names();
+        ["", names.a, names.b, "difference", "95% CI", "verdict"].map(str::to_owned).into()
+    }
+}
 
 /// The comparison as text of `width` columns (at least 40), with ANSI colours where `colour` is set.
 #[must_use]
@@ -20,14 +41,20 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
         Method::SingleRuns => "one run each",
         Method::Repeats => "repeats",
         Method::Pairs => "repeats, run in adjacent pairs",
+        Method::History => "",
     };
-    page.line(
-        &format!("strata {}, B compared with A: {method}", clean(&comparison.strata_version)),
-        Style::Strong,
-    );
+    let names = comparison.method.names();
+    let headline = match comparison.method {
+        Method::History => clean(&comparison.headline()).into_owned(),
+        _ => {
+            let version = clean(&comparison.strata_version);
+            format!("strata {version}, {} compared with {}: {method}", names.b, names.a)
+        }
+    };
+    page.line(&headline, Style::Strong);
     page.rule();
-    for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
-        page.field(name, &side_words(side), Style::Plain);
+    for (name, side) in [(names.a, &comparison.a), (names.b, &comparison.b)] {
+        page.field(name, &side_words(comparison.method, side), Style::Plain);
         for record in &side.records {
             if let Some(failure) = &record.failure {
                 let text = format!("{}: partial: {}", clean(&record.source), clean(failure));
@@ -36,29 +63,133 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
         }
     }
     differing(&mut page, &comparison.differs);
-    for phase in &comparison.phases {
-        page.blank();
-        block(&mut page, phase);
-    }
     page.blank();
+    if comparison.is_stack {
+        let fields = comparison.phases.iter().flat_map(|phase| &phase.differs);
+        let mut words: Vec<String> = Vec::new();
+        for told in fields.map(differing_words) {
+            if !words.contains(&told) {
+                words.push(told);
+            }
+        }
+        words.iter().for_each(|told| page.field("differs", told, Style::Plain));
+        page.table(&of_rows(comparison));
+        page.blank();
+    } else {
+        for phase in &comparison.phases {
+            block(&mut page, phase, comparison.method);
+            page.blank();
+        }
+    }
     for note in &comparison.notes {
         page.field("note", note, Style::Plain);
     }
+    // Of a first run all phases are alone.
+    if comparison.a.records.is_empty() {
+        return page.finish();
+    }
     for alone in &comparison.unmatched {
-        let text =
-            format!("{} has no counterpart: it exists only in {}", alone.label(), alone.side.to_uppercase());
+        let text = format!(
+            "{} has no counterpart: it exists only in {}",
+            alone.label(),
+            comparison.side_name(&alone.side)
+        );
         page.field("note", &text, Style::Doubt);
     }
     page.rule();
-    for phase in &comparison.phases {
-        page.field("verdict", &verdict_sentence(phase, comparison.method), Style::Strong);
+    for sentence in verdict_sentences(comparison) {
+        page.field("verdict", &sentence, Style::Strong);
     }
     comparison.limits.iter().for_each(|limit| limit_lines(&mut page, limit));
     page.finish()
 }
 
-pub(super) fn side_words(side: &Side) -> String {
-    let first = side.records.first().map_or("", |record| record.started_at.as_str());
+impl Comparison {
+    /// Headline of the comparison.
+    pub(super) fn headline(&self) -> String {
+        match self.method {
+            Method::History => format!("strata history check: {}", self.b.label),
+            _ => "strata compare".to_owned(),
+        }
+    }
+
+    /// Name of the side `a` or `b` as tables have it.
+    pub(super) fn side_name(&self, side: &str) -> &'static str {
+        let names = self.method.names();
+        if side == "a" { names.a } else { names.b }
+    }
+}
+
+/// The verdicts in sentences: one a phase; of a stack, how many rows have which, and those that differ.
+pub(super) fn verdict_sentences(comparison: &Comparison) -> Vec<String> {
+    let sentence = |phase: &PhaseComparison| verdict_sentence(phase, comparison.method);
+    if !comparison.is_stack {
+        return comparison.phases.iter().map(sentence).collect();
+    }
+    let of =
+        |verdict: Verdict| comparison.phases.iter().filter(move |phase| phase.headline.verdict == verdict);
+    let mut told: Vec<String> = [
+        (Verdict::Slower, "slower"),
+        (Verdict::Faster, "faster"),
+        (Verdict::NoDifference, "without a detected difference"),
+        (Verdict::TooLittle, "with too little data"),
+    ]
+    .into_iter()
+    .map(|(verdict, words)| (of(verdict).count(), words))
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, words)| format!("{count} {words}"))
+    .collect();
+    let rows = counted(comparison.phases.len() as u64, "row");
+    let detectable = comparison.phases.iter().filter_map(|phase| {
+        let (figure, difference) = phase.decisive()?;
+        Some(difference.detectable_percent(figure.figure.direction()))
+    });
+    let (least, most) = detectable.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), percent| {
+        (least.min(percent), most.max(percent))
+    });
+    let detectable = match least <= most {
+        true => {
+            format!(
+                "; only differences above {} to {} are detectable, depending on the row",
+                unsigned(least),
+                unsigned(most)
+            )
+        }
+        false => String::new(),
+    };
+    told = vec![format!("{rows}: {}{detectable}", told.join(", "))];
+    told.extend(of(Verdict::Slower).chain(of(Verdict::Faster)).map(sentence));
+    told
+}
+
+/// The rows of a stack, each with the figure that decides.
+fn of_rows(comparison: &Comparison) -> Table {
+    let mut table = Table::named(comparison.method.columns());
+    comparison.phases.iter().filter_map(headline_row).for_each(|cells| table.row(cells));
+    table
+}
+
+/// A phase as a row of a table: the figure that decides, and the verdict on the phase.
+pub(super) fn headline_row(phase: &PhaseComparison) -> Option<Vec<Cell>> {
+    let figure = phase.total(phase.headline.figure)?;
+    let mut cells = row(figure);
+    cells[0] = match phase.headline.figure {
+        FigureName::Rate | FigureName::Bandwidth => phase.label().into(),
+        other => format!("{}: {}", phase.label(), other.name()).into(),
+    };
+    if figure.difference.is_some() {
+        // A table of many rows shows what their number leaves of a difference.
+        cells[5] = verdict_cell(phase.headline.verdict);
+    }
+    Some(cells)
+}
+
+pub(super) fn side_words(method: Method, side: &Side) -> String {
+    let Some(first) = side.records.first() else { return clean(&side.label).into_owned() };
+    if method == Method::History && side.records.len() == 1 {
+        return format!("{}, from {}", clean(&first.source), clean(&first.started_at));
+    }
+    let first = first.started_at.as_str();
     format!("{}: {}, from {}", clean(&side.label), counted(side.records.len() as u64, "record"), clean(first))
 }
 
@@ -77,11 +208,11 @@ fn values(values: &[String]) -> String {
     clean(&values.join(" / ")).into_owned()
 }
 
-fn block(page: &mut Page, phase: &PhaseComparison) {
+fn block(page: &mut Page, phase: &PhaseComparison, method: Method) {
     page.line(&phase.label(), Style::Strong);
     differing(page, &phase.differs);
     page.blank();
-    let mut table = Table::new(COLUMNS);
+    let mut table = Table::named(method.columns());
     for class in &phase.classes {
         if phase.classes.len() > 1 {
             table.heading(clean(&class.class));
@@ -105,10 +236,15 @@ fn block(page: &mut Page, phase: &PhaseComparison) {
     if !found.is_empty() {
         page.blank();
     }
+    let names = method.names();
     for (side, text) in found {
-        page.field("warning", &format!("{}: {text}", side.to_uppercase()), Style::Doubt);
+        let side = if side == "a" { names.a } else { names.b };
+        page.field("warning", &format!("{side}: {text}"), Style::Doubt);
     }
 }
+
+/// Phases at which a limit cannot trigger that are shown.
+const BLIND_SHOWN: usize = 6;
 
 /// Most per cent that are written out: an interval of two repeats that share nothing has hundreds of digits.
 const PERCENT_MAX: f64 = 1e6;
@@ -154,12 +290,16 @@ pub(super) fn row(figure: &FigureComparison) -> Vec<Cell> {
     };
     cells.push(signed(difference.percent).into());
     cells.push(format!("{} to {}", signed(difference.percent_low), signed(difference.percent_high)).into());
-    cells.push(match figure.verdict {
+    cells.push(verdict_cell(figure.verdict));
+    cells
+}
+
+fn verdict_cell(verdict: Verdict) -> Cell {
+    match verdict {
         Verdict::Faster => Cell::styled("faster", Style::Strong),
         Verdict::Slower => Cell::styled("slower", Style::Failure),
         Verdict::NoDifference | Verdict::TooLittle => Cell::styled("no difference", Style::Faint),
-    });
-    cells
+    }
 }
 
 /// `randread: B is slower: rate -3.90% (-4.80% to -3.10%)`.
@@ -167,7 +307,8 @@ pub(super) fn verdict_sentence(phase: &PhaseComparison, method: Method) -> Strin
     let (name, figure) = (phase.label(), phase.headline.figure.name());
     let Some((_, difference)) = phase.decisive() else {
         if phase.b_is_idle() {
-            return format!("{name}: B completed no operations, A did");
+            let names = method.names();
+            return format!("{name}: {} completed no operations, {} did", names.b_in_sentence, names.a);
         }
         let missing = phase.total(phase.headline.figure).and_then(|figure| figure.missing.as_deref());
         return format!("{name}: too little data on {figure}: {}", missing.unwrap_or("no value exists"));
@@ -186,10 +327,11 @@ pub(super) fn verdict_sentence(phase: &PhaseComparison, method: Method) -> Strin
         _ => format!("{figures}; also considered: {}", others.join(", ")),
     };
     // What another run would say, one run cannot know.
+    let b = method.names().b_in_sentence;
     let scope = if method == Method::SingleRuns { " in one run each" } else { "" };
     match phase.headline.verdict {
-        Verdict::Faster => format!("{name}: B is faster{scope}: {figures}"),
-        Verdict::Slower => format!("{name}: B is slower{scope}: {figures}"),
+        Verdict::Faster => format!("{name}: {b} is faster{scope}: {figures}"),
+        Verdict::Slower => format!("{name}: {b} is slower{scope}: {figures}"),
         Verdict::NoDifference | Verdict::TooLittle => format!(
             "{name}: no difference detected: {figures}; only differences above {} are detectable",
             unsigned(difference.detectable_percent(phase.headline.figure.direction()))
@@ -198,11 +340,13 @@ pub(super) fn verdict_sentence(phase: &PhaseComparison, method: Method) -> Strin
 }
 
 fn limit_lines(page: &mut Page, limit: &LimitOutcome) {
-    for (is_exceeded, text) in limit_words(limit) {
-        match is_exceeded {
-            true => page.field("failed", &text, Style::Failure),
-            false => page.field("warning", &text, Style::Doubt),
-        }
+    let (exceeded, blind): (Vec<_>, Vec<_>) =
+        limit_words(limit).into_iter().partition(|(is_exceeded, _)| *is_exceeded);
+    exceeded.iter().for_each(|(_, text)| page.field("failed", text, Style::Failure));
+    blind.iter().take(BLIND_SHOWN).for_each(|(_, text)| page.field("warning", text, Style::Doubt));
+    if blind.len() > BLIND_SHOWN {
+        let more = counted((blind.len() - BLIND_SHOWN) as u64, "phase");
+        page.field("", &format!("and {more} more; --json has all of them"), Style::Plain);
     }
 }
 

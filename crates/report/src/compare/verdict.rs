@@ -2,6 +2,7 @@
 
 use statistics::{Difference, Direction, Verdict, adjust_for_many, decide};
 
+use super::matched::phases;
 use super::{ClassComparison, FigureName, Method, PhaseComparison, Runs};
 
 /// The figures that may decide about a phase, the one that stands for it first; never empty.
@@ -21,7 +22,7 @@ pub(super) fn considered(
     let first = if is_open { FigureName::P99 } else { rate };
     let has_difference = total().any(|figure| figure.figure == first && figure.difference.is_some());
     let load = |runs: &Runs<'_>| {
-        let plan = &runs.iter().flatten().next()?.plan;
+        let plan = &phases(runs).next()?.plan;
         let load = plan.load();
         Some((load.threads, load.depth, load.think, plan.operation_size()))
     };

@@ -106,7 +106,7 @@ impl<'a> Row<'a> {
 }
 
 /// Whether a phase of a row is compared by bandwidth.
-fn in_bytes(row: &StackRow, phase: &PhaseRecord) -> bool {
+pub(crate) fn in_bytes(row: &StackRow, phase: &PhaseRecord) -> bool {
     row.in_bytes.unwrap_or_else(|| phase.plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES_MIN)
 }
 

@@ -316,3 +316,42 @@ fn many_verdicts_are_held_to_a_stricter_level() {
     assert_eq!(adjust_for_many(&[0.6, 0.9]), [1.0, 1.0]);
     assert!(adjust_for_many(&[]).is_empty());
 }
+
+#[test]
+fn of_further_values_ninety_five_in_a_hundred_lie_in_the_range() {
+    for count in [2, 3, 5, 10, 30] {
+        let trials: u64 = 8000;
+        let holds = |number: &u64| {
+            let mut random = Random::new(91_000 + number + 1_000_000 * count);
+            let values: Vec<f64> = (0..count).map(|_| 70_000.0 * (0.04 * random.normal()).exp()).collect();
+            let range = Figure::of_next(&values).expect("two values have a range");
+            (range.low..=range.high).contains(&(70_000.0 * (0.04 * random.normal()).exp()))
+        };
+        let share = (0..trials).filter(holds).count() as f64 / trials as f64;
+        // Four standard deviations of the share: 0.05 * 0.95 / 8000.
+        assert!((share - 0.95).abs() < 0.01, "{count} values: {share}");
+    }
+    assert!(Figure::of_next(&[5.0]).is_none() && Figure::of_next(&[5.0, 0.0]).is_none());
+    let alike = Figure::of_next(&[5.0, 5.0, 5.0]).unwrap();
+    assert!((alike.low - 5.0).abs() < 1e-12 && (alike.high - 5.0).abs() < 1e-12, "{alike:?}");
+}
+
+#[test]
+fn a_run_against_those_before_it_is_judged_as_its_range_says() {
+    // The range of a further value, and the difference of one value beside repeats, are the same statement.
+    for number in 0..2000 {
+        let mut random = Random::new(5_000 + number);
+        let values: Vec<f64> = (0..7).map(|_| 70_000.0 * (0.04 * random.normal()).exp()).collect();
+        let next = 70_000.0 * (0.06 * random.normal()).exp();
+        let range = Figure::of_next(&values).unwrap();
+        let (before, newest) =
+            (Figure::of_repeats(&values).unwrap(), Figure::of_single(next, &values).unwrap());
+        let found = Difference::of_independent(&before, &newest).unwrap().verdict(HigherIsFaster);
+        let expected = match (next < range.low, next > range.high) {
+            (true, _) => Verdict::Slower,
+            (_, true) => Verdict::Faster,
+            _ => Verdict::NoDifference,
+        };
+        assert_eq!(found, expected, "{next} in {range:?}");
+    }
+}

@@ -181,7 +181,7 @@ fn a_comparison_is_written_as_page_markdown_and_junit() {
     assert!(printed.stdout.starts_with("### strata compare\n"), "{}", printed.stdout);
     refused(
         &scratch.run("compare a.json b.json --markdown - --junit -"),
-        "only one form of the comparison can go to standard output",
+        "only one form of the result can go to standard output",
     );
     refused(&scratch.run("compare a.json b.json --html a.json"), "this is a target, another output");
     refused(&scratch.run("compare a.json b.json --html x --junit x"), "this is a target, another output");

@@ -57,6 +57,7 @@ mod full_output;
 mod gpu;
 mod gpu_fabric;
 mod gpu_objects;
+mod history;
 mod hostile;
 mod hosts;
 mod hosts_files;

@@ -75,6 +75,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("registry", &["application", "filesystem", "layer", "media", "network", "object", "report"]),
     ("live", &["statistics", "units"]),
+    ("history", &["driver", "report"]),
     ("dialects", &["driver", "report", "statistics", "units", "workload"]),
     ("testkit", &["dfs", "driver", "runner", "statistics", "workload"]),
     (
@@ -83,6 +84,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "dialects",
             "driver",
             "fleet",
+            "history",
             "host",
             "layer",
             "live",

@@ -22,7 +22,7 @@ fn slower() -> Comparison {
 #[test]
 fn markdown_shows_verdicts_and_tables_as_they_are() {
     let found = slower();
-    let text = to_markdown(&found);
+    let text = to_markdown(std::slice::from_ref(&found));
     let name = r#"a\|b \<i\>\*x\*\</i\> \& "y""#;
     assert!(text.contains(&format!("- **{name}: B is slower: rate -10.0%")), "{text}");
     assert!(text.contains(&format!("#### {name}\n\n| metric | A | B |")), "{text}");
@@ -37,7 +37,7 @@ fn markdown_shows_verdicts_and_tables_as_they_are() {
 #[test]
 fn junit_has_a_suite_for_each_limit_and_a_case_for_each_phase() {
     let found = slower();
-    let text = to_junit(&found);
+    let text = to_junit(std::slice::from_ref(&found));
     let document = Document::parse(&text).unwrap();
     let suites: Vec<_> = document.descendants().filter(|node| node.has_tag_name("testsuite")).collect();
     let counts = |at: usize| ["tests", "failures", "skipped"].map(|name| suites[at].attribute(name).unwrap());
@@ -49,7 +49,7 @@ fn junit_has_a_suite_for_each_limit_and_a_case_for_each_phase() {
     assert!(failure.attribute("message").unwrap().starts_with("rate -10.0% ("), "{text}");
     assert_eq!(failure.parent().unwrap().attribute("name"), Some(NASTY));
     let plain = compare(&at_rates("a", &[1e5]), &at_rates("b", &[1e5, 1.1e5]), false, &[]).unwrap();
-    let text = to_junit(&plain);
+    let text = to_junit(std::slice::from_ref(&plain));
     assert!(
         text.contains("tests=\"1\" failures=\"0\" skipped=\"0\"") && !text.contains("<skipped"),
         "{text}"
@@ -69,7 +69,7 @@ fn junit_skips_what_the_data_cannot_show_and_tells_names_apart() {
     let mut blind_to: Vec<String> = lines.iter().map(|(_, line)| (*line).to_owned()).collect();
     blind_to.push("gone: this phase exists only in A".to_owned());
     found.limits = vec![LimitOutcome { limit: "slower:1%".to_owned(), exceeded_by: vec![], blind_to }];
-    let text = to_junit(&found);
+    let text = to_junit(std::slice::from_ref(&found));
     let document = Document::parse(&text).unwrap();
     let skipped = document.descendants().filter(|node| node.has_tag_name("skipped"));
     let told: Vec<_> = skipped
@@ -89,7 +89,7 @@ fn junit_skips_what_the_data_cannot_show_and_tells_names_apart() {
 #[test]
 fn the_page_draws_each_difference_with_its_interval_and_the_limits() {
     let found = slower();
-    let html = to_html(&found);
+    let html = to_html(std::slice::from_ref(&found));
     let end = html.rfind("</html>").unwrap();
     let body = html[..end + 7].replace("<!DOCTYPE html>", "").replace("<meta charset=\"utf-8\">", "");
     let start = body.find("<meta").unwrap();
