@@ -6,6 +6,7 @@ mod dates;
 mod font;
 mod frame;
 mod heat;
+mod lanes;
 mod layout;
 mod model;
 mod page;
@@ -20,8 +21,8 @@ mod views;
 mod tests;
 
 pub use model::{
-    Align, Axis, Band, Chart, Dash, Heat, Legend, Look, Mark, Point, Ramp, Rgb, Scale, Series, Side, Style,
-    Theme, Unit,
+    Align, Axis, Band, Chart, Dash, Heat, Lane, Legend, Look, Mark, Point, Ramp, Rgb, Scale, Series, Side,
+    Style, Theme, Unit,
 };
 pub(crate) use page::document;
 pub use page::to_html;

@@ -21,7 +21,7 @@ pub use stack::{
 
 pub use layer::observations::{
     AcknowledgedFile, DeviceActivity, FileActivity, IoLimitActivity, LinkActivity, MachineTraffic,
-    Observations, RangeFacts, ServerActivity, StonewallActivity, StoreActivity, StoreSpace,
+    Observations, RangeFacts, ServerActivity, StonewallActivity, StoreActivity, StoreSpace, TimelinePoint,
 };
 
 /// Version of the record's shape. Raised when a field changes its meaning or goes; new fields do not raise it.

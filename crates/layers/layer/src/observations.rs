@@ -6,7 +6,7 @@ mod seen;
 use gpu::GpuActivity;
 use host::control_group::CpuThrottling;
 use schemars::JsonSchema;
-pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts};
+pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts, TimelinePoint};
 use serde::{Deserialize, Serialize};
 use workload::engine::Poll;
 
@@ -85,6 +85,9 @@ pub struct Observations {
     /// Facts that the object store reported before and after the phase; none of other layers.
     #[serde(default)]
     pub store: Option<StoreActivity>,
+    /// State of this machine over the time of the phase, at most 128 parts of at least 250 ms; empty for shorter phases, and where several hosts or other processes carried it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<TimelinePoint>,
     /// GPUs that the buffers were on; none for host memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuActivity>,

@@ -13,6 +13,7 @@ use crate::Phase;
 use crate::machine::MachineWatch;
 use crate::masters::{self, Driven};
 use crate::observations::Observations;
+use crate::timeline::Timeline;
 
 /// Outcome of a phase, and the observations around it.
 pub type Seen = (Outcome, Observations);
@@ -140,15 +141,22 @@ pub fn run(
     parts.iter_mut().try_for_each(|(_, part)| part.begin())?;
     let machine = MachineWatch::begin();
     let begun = SystemTime::now();
+    let mut timeline = Timeline::default();
+    let mut watch = |snapshot: &Snapshot| {
+        timeline.look(snapshot.elapsed_ns);
+        observe(snapshot);
+    };
     let outcomes = match &mut parts[..] {
         [(_, part)] if is_driven_elsewhere => part.drive(observe),
-        _ => runner::run_reporting(jobs_of(&mut parts), HostClock::get(), start, observe, reports),
+        _ => runner::run_reporting(jobs_of(&mut parts), HostClock::get(), start, &mut watch, reports),
     };
     let beside_cpu_ns = parts.iter_mut().map(|(_, part)| part.stop()).sum();
     let outcomes = outcomes?;
     // Where others drive, this machine says nothing of them.
-    let seen_here =
-        if is_driven_elsewhere { Observations::default() } else { machine.end(&outcomes, beside_cpu_ns) };
+    let seen_here = match is_driven_elsewhere {
+        true => Observations::default(),
+        false => Observations { timeline: timeline.into_points(), ..machine.end(&outcomes, beside_cpu_ns) },
+    };
     let mut outcomes: Vec<Option<Outcome>> = outcomes.into_iter().map(Some).collect();
     let mut seen: Vec<Option<Seen>> = outcomes.iter().map(|_| None).collect();
     for (numbers, part) in parts {

@@ -2,10 +2,10 @@
 
 use super::font::{fitted, width, wrapped};
 use super::frame::{Area, Frame};
-use super::heat;
 use super::model::{Align, Chart, Legend, Look, Series, Side, Style, Theme};
 use super::plot::{Plot, Taken};
 use super::scene::{Paint, Shape, Stroke, Text};
+use super::{heat, lanes};
 
 /// Space at the edges of the image.
 const EDGE: f64 = 14.0;
@@ -43,6 +43,8 @@ pub(super) fn scene(chart: &Chart, look: &Look) -> Vec<Shape> {
     legend(chart, look, &mut room, &mut shapes);
     // Half a label of the y axis stands above its top tick.
     room.top += look.font_size * 0.6;
+    let lanes_top = room.bottom - lanes::height(chart, look);
+    room.bottom = lanes_top;
     let frame = Frame::new(chart, look, room);
     frame.grid(&mut shapes);
     let has_data = chart.series.iter().any(|series| series.points.iter().any(|point| point.y.is_finite()));
@@ -50,6 +52,7 @@ pub(super) fn scene(chart: &Chart, look: &Look) -> Vec<Shape> {
     plot.bands();
     plot.series();
     frame.axes(&mut shapes);
+    lanes::draw(chart, look, &frame, lanes_top, &mut shapes);
     if !has_data {
         let at = (
             f64::midpoint(frame.data.left, frame.data.right),

@@ -159,6 +159,17 @@ pub struct Band {
     pub label: String,
 }
 
+/// Events of one kind along the x axis, in a lane of their own below the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// Kind of its events, short.
+    pub name: String,
+    /// Number of its colour in the palette, from 0.
+    pub colour: usize,
+    /// When they were; the label is what a pointing reader sees.
+    pub events: Vec<Band>,
+}
+
 /// A place that is pointed out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
@@ -221,6 +232,8 @@ pub struct Chart {
     pub bands: Vec<Band>,
     /// Places that are pointed out.
     pub marks: Vec<Mark>,
+    /// Events below the data.
+    pub lanes: Vec<Lane>,
     /// A matrix, in place of all series: the axes have its rows and columns then.
     pub heat: Option<Heat>,
 }
@@ -239,6 +252,7 @@ impl Chart {
             series: Vec::new(),
             bands: Vec::new(),
             marks: Vec::new(),
+            lanes: Vec::new(),
             heat: None,
         }
     }

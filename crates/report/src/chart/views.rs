@@ -1,5 +1,6 @@
 //! The charts of records: which phases share one, and what each shows.
 
+mod events;
 mod groups;
 mod ladder;
 mod latency;

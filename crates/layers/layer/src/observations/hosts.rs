@@ -11,6 +11,8 @@ impl Observations {
         let mut hosts = hosts.into_iter();
         let Some(mut all) = hosts.next() else { return Self::default() };
         for host in hosts {
+            // Each has a time of its own, and on one machine each counts the other hosts among others.
+            all.timeline.clear();
             all.context_switches += host.context_switches;
             all.major_faults += host.major_faults;
             all.minor_faults += host.minor_faults;

@@ -42,6 +42,19 @@ pub struct RangeFacts {
     pub dax_fraction: Option<f64>,
 }
 
+/// State of this machine in a part of a phase, for events that a chart over time shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimelinePoint {
+    /// Begin of the part, from the start of the phase, in nanoseconds.
+    pub start_ns: u64,
+    /// End of the part, from the start of the phase, in nanoseconds.
+    pub end_ns: u64,
+    /// CPUs that programs of others used in user mode; none if unknown. The kernel counts in ticks of up to 10 ms.
+    pub other_cpus_user: Option<f64>,
+    /// Segments that this machine retransmitted over TCP; none if unknown.
+    pub tcp_retransmitted_segments: Option<u64>,
+}
+
 /// Traffic of all drives and network interfaces of this machine during a phase, for all their users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineTraffic {

@@ -4,6 +4,7 @@ use statistics::{Histogram, has_percentile};
 
 use super::super::model::{Axis, Chart, Dash, Heat, Point, Ramp, Scale, Series, Style, Unit};
 use super::super::scale::written;
+use super::events::lanes;
 use super::groups::Group;
 use super::rate::bands;
 use super::{Line, dash_of, merge, window_latency};
@@ -63,6 +64,7 @@ pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
             chart.series.push(Series { dash, ..Series::new(*name, Style::Line, at, points) });
         }
         chart.bands = bands(line.phase);
+        chart.lanes = lanes(line.phase);
     } else {
         for (number, line) in lines.iter().enumerate() {
             for (percent, name, dash) in FEW {

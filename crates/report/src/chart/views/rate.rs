@@ -4,6 +4,7 @@ use statistics::IntervalPoint;
 
 use super::super::model::{Axis, Band, Chart, Dash, Point, Scale, Series, Style, Unit};
 use super::super::scale::written;
+use super::events::lanes;
 use super::groups::Group;
 use super::{Line, dash_of};
 use crate::record::PhaseRecord;
@@ -94,7 +95,7 @@ const STALLS_MAX: usize = 8;
 const STALL_OPERATIONS_MIN: f64 = 10.0;
 
 /// Times within the window in which nothing completed though operations were in flight: longest first.
-fn stalls(phase: &PhaseRecord) -> Vec<(u64, u64)> {
+pub(super) fn stalls(phase: &PhaseRecord) -> Vec<(u64, u64)> {
     let (from_ns, to_ns) = (phase.summary.window_start_ns, phase.summary.window_end_ns);
     let points = phase.samples.series.points.iter();
     let within: Vec<&IntervalPoint> =
@@ -147,6 +148,7 @@ pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
     chart.note = group.note();
     if is_alone {
         chart.bands = bands(lines[0].phase);
+        chart.lanes = lanes(lines[0].phase);
     } else if lines.iter().any(|line| line.phase.summary.window_start_ns > 0) {
         chart.note += " (pale: warm-up)";
     }
