@@ -183,6 +183,11 @@ impl Page {
         Self { width: width.max(WIDTH_MIN), colour, text: String::new() }
     }
 
+    /// Columns of the page.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
     pub(crate) fn finish(self) -> String {
         self.text
     }

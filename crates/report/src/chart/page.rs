@@ -191,27 +191,37 @@ fn ended(record: &Record) -> String {
 }
 
 fn table(record: &Record, out: &mut String) {
-    *out += "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th class=\"l\">load</th><th>rate</th><th>bandwidth</th><th>p50</th>\
-             <th>p99</th><th>p99.9</th><th>max</th><th>errors</th></tr></thead>\n<tbody>\n";
     let hides_fills = hides_fills(record);
-    for phase in record.phases.iter().filter(|phase| !(hides_fills && is_fill(phase))) {
-        row(phase, out);
-    }
+    let phases: Vec<&PhaseRecord> =
+        record.phases.iter().filter(|phase| !(hides_fills && is_fill(phase))).collect();
+    let has_tail = phases
+        .iter()
+        .any(|phase| phase.summary.total.latency.as_ref().is_some_and(|latency| latency.p99_99_ns.is_some()));
+    let tail = if has_tail { "<th>p99.99</th>" } else { "" };
+    let _ = writeln!(
+        out,
+        "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th class=\"l\">load</th><th>rate</th><th>bandwidth</th><th>p50</th>\
+         <th>p99</th><th>p99.9</th>{tail}<th>max</th><th>errors</th></tr></thead>\n<tbody>"
+    );
+    phases.into_iter().for_each(|phase| row(phase, has_tail, out));
     *out += "</tbody>\n</table></div>\n";
 }
 
-fn row(phase: &PhaseRecord, out: &mut String) {
+/// A phase; `has_tail`: with a column for p99.99.
+fn row(phase: &PhaseRecord, has_tail: bool, out: &mut String) {
     let total = &phase.summary.total;
     let latency = total.latency.as_ref();
     let times = [
         (50.0, latency.map(|latency| latency.p50_ns)),
         (99.0, latency.and_then(|latency| latency.p99_ns)),
         (99.9, latency.and_then(|latency| latency.p99_9_ns)),
+        (99.99, latency.and_then(|latency| latency.p99_99_ns)),
         (100.0, latency.map(|latency| latency.max_ns)),
     ];
+    let times = times.into_iter().filter(|(percent, _)| has_tail || *percent != 99.99);
     let times: String = times
         .map(|(percent, ns)| format!("<td>{}</td>", escaped(&percentile_words(latency, percent, ns))))
-        .concat();
+        .collect();
     let _ = writeln!(
         out,
         "<tr><td>{}</td><td class=\"l muted\">{}</td><td>{}/s</td><td>{}</td>{times}<td>{}</td></tr>",

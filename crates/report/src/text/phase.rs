@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use host::Environment;
-use statistics::{ClassSummary, Finish, SteadyReason};
+use statistics::{ClassSummary, Finish, LatencySummary, SteadyReason};
 use units::human::human_bytes;
 use units::{human_bytes_per_second, human_ns, percent};
 
@@ -21,7 +21,23 @@ const DRAIN_NS_MIN: u64 = 100_000_000;
 /// Deviation of the operations in flight from those asked for that is worth a line.
 const CONCURRENCY_SPREAD_MAX: f64 = 0.05;
 
-const COLUMNS: &[&str] = &["class", "rate", "±95%", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max"];
+/// Columns of the table of classes, up to the percentiles.
+const COLUMNS: &[&str] = &["class", "rate", "±95%", "bandwidth", "mean"];
+
+/// A percentile of the table: its name, its percent, and its value.
+type Percentile = (&'static str, f64, fn(&LatencySummary) -> Option<u64>);
+
+const PERCENTILES: &[Percentile] = &[
+    ("p50", 50.0, |latency| Some(latency.p50_ns)),
+    ("p90", 90.0, |latency| latency.p90_ns),
+    ("p99", 99.0, |latency| latency.p99_ns),
+    ("p99.9", 99.9, |latency| latency.p99_9_ns),
+    ("p99.99", 99.99, |latency| latency.p99_99_ns),
+    ("max", 100.0, |latency| Some(latency.max_ns)),
+];
+
+/// Width from which on a page has room for all percentiles.
+const ALL_PERCENTILES_WIDTH_MIN: usize = 100;
 
 /// Phases beside which one ran that are named; of more, the rest is counted.
 const BESIDE_SHOWN: usize = 3;
@@ -124,18 +140,31 @@ fn names(phases: &[&PhaseRecord]) -> String {
 fn classes(page: &mut Page, phase: &PhaseRecord) {
     let summary = &phase.summary;
     let used: Vec<_> = summary.classes.iter().filter(|class| class.operations + class.errors > 0).collect();
-    let mut table = Table::new(COLUMNS);
+    let shown = percentiles(&summary.total, page.width());
+    let headers = COLUMNS.iter().copied().chain(shown.iter().map(|(name, ..)| *name));
+    let mut table = Table::named(headers.map(str::to_owned).collect());
     for class in &used {
-        table.row(class_row(class));
+        table.row(class_row(class, &shown));
     }
     // One class is all there is: its row is the total.
     if used.len() != 1 {
-        table.row(class_row(&summary.total));
+        table.row(class_row(&summary.total, &shown));
     }
     page.table(&table);
 }
 
-fn class_row(class: &ClassSummary) -> Vec<Cell> {
+/// The percentiles that are shown: p99.99 where it has operations enough, in place of p90 where there is no room for both.
+fn percentiles(total: &ClassSummary, width: usize) -> Vec<Percentile> {
+    let has_tail = total.latency.as_ref().is_some_and(|latency| latency.p99_99_ns.is_some());
+    let is_shown = |(_, percent, _): &&Percentile| match *percent {
+        99.99 => has_tail,
+        90.0 => !has_tail || width >= ALL_PERCENTILES_WIDTH_MIN,
+        _ => true,
+    };
+    PERCENTILES.iter().filter(is_shown).copied().collect()
+}
+
+fn class_row(class: &ClassSummary, shown: &[Percentile]) -> Vec<Cell> {
     let dash = || Cell::styled("-", Style::Faint);
     let mut cells = vec![
         clean(&class.class).into_owned().into(),
@@ -148,20 +177,14 @@ fn class_row(class: &ClassSummary) -> Vec<Cell> {
         },
     ];
     match &class.latency {
-        None => cells.extend((0..6).map(|_| dash())),
+        None => cells.extend((0..=shown.len()).map(|_| dash())),
         Some(latency) => {
-            let figures = [
-                (50.0, Some(latency.p50_ns)),
-                (90.0, latency.p90_ns),
-                (99.0, latency.p99_ns),
-                (99.9, latency.p99_9_ns),
-                (100.0, Some(latency.max_ns)),
-            ];
             cells.push(bounded(latency.mean_ns, latency.is_mean_lower_bound()).into());
-            let figure = |(percent, ns): (f64, Option<u64>)| {
-                ns.map_or_else(dash, |ns| bounded(ns as f64, latency.is_lower_bound(percent)).into())
+            let figure = |(_, percent, of): &Percentile| {
+                of(latency)
+                    .map_or_else(dash, |ns| bounded(ns as f64, latency.is_lower_bound(*percent)).into())
             };
-            cells.extend(figures.map(figure));
+            cells.extend(shown.iter().map(figure));
         }
     }
     cells

@@ -41,10 +41,10 @@ randrw
 what      media, 4KiB random, 70% reads, 30% writes, 4 threads x depth 32,
           io_uring, direct, 4.00 s
 
-class   rate   ±95%  bandwidth   mean    p50    p90    p99   p99.9     max
-read  280k/s ±0.19% 1.07 GiB/s 330 us 320 us 384 us 384 us 1.28 ms 1.28 ms
-write 120k/s ±0.19%  469 MiB/s 329 us 320 us 384 us 384 us 1.28 ms 1.28 ms
-total 400k/s ±0.19% 1.53 GiB/s 330 us 320 us 384 us 384 us 1.28 ms 1.28 ms
+class   rate   ±95%  bandwidth   mean    p50    p99   p99.9  p99.99     max
+read  280k/s ±0.19% 1.07 GiB/s 330 us 320 us 384 us 1.28 ms 1.28 ms 1.28 ms
+write 120k/s ±0.19%  469 MiB/s 329 us 320 us 384 us 1.28 ms 1.28 ms 1.28 ms
+total 400k/s ±0.19% 1.53 GiB/s 330 us 320 us 384 us 1.28 ms 1.28 ms 1.28 ms
 
 precision 95 % CI 399k/s to 401k/s (40 intervals of 100 ms, effective sample
           size 40); steady from the start
@@ -386,4 +386,18 @@ fn phases_that_ran_at_the_same_time_say_so() {
     let many = text(["a", "b", "c", "d", "e"].map(|name| named(name, 0)).to_vec());
     assert!(many.contains("beside    b, c, d and 1 more, at the same time"), "{many}");
     assert!(!text(vec![named("a", 0), named("b", 1)]).contains("beside"));
+}
+
+#[test]
+fn percentiles_are_shown_where_there_are_operations_for_them() {
+    let headers = |operations_per_second: f64, width: usize| {
+        let phase = sample::phase(&Shape { operations_per_second, ..DRIVE });
+        let text = render(&sample::record(vec![phase]), width, false);
+        let line = text.lines().find(|line| line.starts_with("class")).unwrap().to_owned();
+        line.split_whitespace().skip(5).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // 4 s at 20k/s are 80,000 operations: fewer than ten of them are beyond p99.99.
+    assert_eq!(headers(20_000.0, 120), ["p50", "p90", "p99", "p99.9", "max"]);
+    assert_eq!(headers(50_000.0, 120), ["p50", "p90", "p99", "p99.9", "p99.99", "max"]);
+    assert_eq!(headers(50_000.0, 80), ["p50", "p99", "p99.9", "p99.99", "max"]);
 }
