@@ -75,8 +75,9 @@ bench: build ## Micro-benchmarks, then the comparison with fio (ARGS="--case nul
 	$(CARGO) bench --workspace --locked
 	bench/compare.py --strata $(STRATA) $(ARGS)
 
-bench-verdict: build ## Ten runs of strata stack, and one beside a busy neighbour: the same verdict (ARGS="--runs 3 --quick")
+bench-verdict: build ## Ten runs of strata stack, and one beside a busy neighbour: the same verdict (ARGS="--runs 3 --quick"); known bottlenecks are named (root)
 	bench/verdict.py $(STRATA) --neighbour $(ARGS)
+	bench/bottlenecks.py $(STRATA)
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60)
 	scripts/fuzz.sh $(FUZZ_SECONDS)
