@@ -40,7 +40,7 @@ impl Store {
                 .remedy("strata history add DIR RECORD makes one")
         };
         if !directory.is_dir() {
-            return Err(refuse("there is no such directory"));
+            return Err(refuse("the directory does not exist"));
         }
         // A directory that somebody has mistyped gets no index.
         if files::find(directory)?.is_empty() {

@@ -162,7 +162,7 @@ fn what_cannot_be_is_refused_in_a_line() {
     partial["failure"] = "interrupted".into();
     fs::write(scratch.join("partial.json"), partial.to_string()).unwrap();
     for (words, cause) in [
-        ("history show missing", "there is no such directory"),
+        ("history show missing", "the directory does not exist"),
         ("history show empty", "there are no records in this directory"),
         ("history check empty", "there are no records in this directory"),
         ("history add runs missing.json", "cannot read the file"),
