@@ -129,40 +129,31 @@ fn remove(directory: &Path) {
     }
 }
 
-/// Owner of a file that has the name of the index.
-enum Kind {
-    Missing,
-    Ours,
-    Others,
-}
-
-fn kind_of(path: &Path) -> io::Result<Kind> {
+/// Whether a file of the name of the index is somebody else's.
+fn is_of_others(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     match fs::File::open(path) {
         Ok(file) => file.take(100).read_to_end(&mut start)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kind::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
     let mark = start.get(APPLICATION_AT..APPLICATION_AT + 4);
-    Ok(match mark {
-        // Made and not yet written by a process beside this one, or one that was killed.
-        _ if start.is_empty() => Kind::Missing,
-        Some(mark) if start.starts_with(HEADER) && mark == APPLICATION.to_be_bytes() => Kind::Ours,
-        _ => Kind::Others,
-    })
+    let is_ours = start.starts_with(HEADER) && mark == Some(&APPLICATION.to_be_bytes()[..]);
+    // An empty one was made and not yet written by a process beside this one, or one that was killed.
+    Ok(!start.is_empty() && !is_ours)
 }
 
 impl Index {
     /// Opens the index of a directory, or makes it. Where the directory cannot be written it is in memory.
     ///
     /// # Errors
-    /// A file of its name that is not an index, and what SQLite says.
+    /// A file of its name that is not an index, and failures of SQLite.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(INDEX_NAME);
-        let kind = kind_of(&path).map_err(|error| {
+        let is_of_others = is_of_others(&path).map_err(|error| {
             Error::system("history", "cannot read the index", error).with("path", path.display())
         })?;
-        if matches!(kind, Kind::Others) {
+        if is_of_others {
             return Err(Error::usage("history", "this file is not an index of strata")
                 .with("path", path.display())
                 .remedy("move it away: a history has its index under this name"));
@@ -180,7 +171,7 @@ impl Index {
     /// An index that lasts as long as the process, because of this.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Failures of SQLite.
     pub(crate) fn in_memory(why: String) -> Result<Self, Error> {
         let connection = Connection::open_in_memory().map_err(|error| failed(&error))?;
         let mut index = Self { connection, in_memory: Some(why) };
@@ -191,7 +182,7 @@ impl Index {
     /// Makes the index of a directory anew.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Failures of SQLite.
     pub(crate) fn again(directory: &Path) -> Result<Self, Error> {
         remove(directory);
         Self::on_drive(&directory.join(INDEX_NAME)).map_err(|error| failed(&error))
@@ -230,7 +221,7 @@ impl Index {
     /// Makes the index follow the files: new and changed ones are read by `parse`, and those that are gone are dropped.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Failures of SQLite.
     pub(crate) fn follow(
         &mut self,
         found: &[Found],
@@ -263,7 +254,7 @@ impl Index {
     /// All runs, each once, by the moments at which they began; and files that are none, with the reason.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Failures of SQLite.
     pub(crate) fn runs(&self) -> Result<(Vec<HistoryRun>, Vec<String>), Failure> {
         self.try_runs().map_err(|error| Failure::of(&error))
     }
@@ -352,7 +343,7 @@ impl Index {
     /// Path of the record of a run in a series, if it is there.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Failures of SQLite.
     pub(crate) fn path_of(&self, run_id: &str, series: &str) -> Result<Option<String>, Error> {
         let found = self.connection.query_row(
             "SELECT path FROM runs WHERE run_id = ?1 AND series = ?2",

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use driver::Error;
-use report::compare::{load_key, load_words, points_of};
-use report::history::{HistoryRun, facts_of, series_of};
-use report::record::{Record, Status};
+use report::compare::{facts_by_name, load_key, load_words, points_of};
+use report::history::{HistoryRun, series_of};
+use report::record::Record;
 use twox_hash::XxHash3_128;
 
 use crate::files::{self, Found};
@@ -32,7 +32,7 @@ impl Store {
     /// Opens the history of a directory with records, and makes its index follow them.
     ///
     /// # Errors
-    /// No such directory, one without records or that cannot be read, and what SQLite says.
+    /// No such directory, one without records or that cannot be read, and failures of SQLite.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         let refuse = |message: &str| {
             Error::usage("history", message)
@@ -43,20 +43,25 @@ impl Store {
             return Err(refuse("the directory does not exist"));
         }
         // A directory that somebody has mistyped gets no index.
-        if files::find(directory)?.is_empty() {
+        let found = files::find(directory)?;
+        if found.is_empty() {
             return Err(refuse("there are no records in this directory"));
         }
-        Self::open_for_more(directory)
+        Self::opened(directory, &found)
     }
 
     /// The same of a directory that exists and may be empty.
     ///
     /// # Errors
-    /// A directory that cannot be read, and what SQLite says.
+    /// A directory that cannot be read, and failures of SQLite.
     pub fn open_for_more(directory: &Path) -> Result<Self, Error> {
+        Self::opened(directory, &files::find(directory)?)
+    }
+
+    fn opened(directory: &Path, found: &[Found]) -> Result<Self, Error> {
         let index = Index::open(directory)?;
         let mut store = Self { directory: directory.to_owned(), index };
-        store.follow(None)?;
+        store.follow(found, None)?;
         Ok(store)
     }
 
@@ -67,34 +72,33 @@ impl Store {
     }
 
     /// Makes the index follow the files, one of which may have been read already.
-    fn follow(&mut self, known: Option<&HistoryRun>) -> Result<(), Error> {
-        match self.try_follow(known)? {
+    fn follow(&mut self, found: &[Found], known: Option<&HistoryRun>) -> Result<(), Error> {
+        match self.try_follow(found, known) {
             Ok(()) => Ok(()),
-            Err(Failure::Damaged(_)) => self.make_again(),
+            Err(Failure::Damaged(_)) => self.make_again(found),
             Err(Failure::NoRoom(why)) => {
                 self.index = Index::in_memory(why)?;
-                Ok(self.try_follow(known)??)
+                Ok(self.try_follow(found, known)?)
             }
             Err(Failure::Other(error)) => Err(error),
         }
     }
 
-    fn try_follow(&mut self, known: Option<&HistoryRun>) -> Result<Result<(), Failure>, Error> {
-        let found = files::find(&self.directory)?;
+    fn try_follow(&mut self, found: &[Found], known: Option<&HistoryRun>) -> Result<(), Failure> {
         let directory = &self.directory;
-        Ok(self.index.follow(&found, |file: &Found| {
+        self.index.follow(found, |file: &Found| {
             if let Some(run) = known.filter(|run| run.path == file.path) {
                 return Ok(run.clone());
             }
             let record = read(&directory.join(&file.path))?;
             Ok(run_of(&record, file.path.clone()))
-        }))
+        })
     }
 
     /// Makes the index from the records alone.
-    fn make_again(&mut self) -> Result<(), Error> {
+    fn make_again(&mut self, found: &[Found]) -> Result<(), Error> {
         self.index = Index::again(&self.directory)?;
-        Ok(self.try_follow(None)??)
+        Ok(self.try_follow(found, None)?)
     }
 
     /// Refuses a record that a history does not take, or a name that is none of a series.
@@ -103,7 +107,7 @@ impl Store {
     /// Bad usage.
     pub fn check(&self, record: &Record, series: Option<&str>) -> Result<(), Error> {
         series.map_or(Ok(()), files::check_series)?;
-        if let Some(failure) = failure_of(record) {
+        if let Some(failure) = record.why_partial() {
             return Err(Error::usage("history", format!("the run is not complete: {failure}"))
                 .with("run", &record.run_id)
                 .remedy("add complete runs: others are no measure for those to come"));
@@ -134,18 +138,20 @@ impl Store {
             files::sweep(parent);
         }
         files::write(&place, json).map_err(failed)?;
-        self.follow(Some(&run_of(record, path.clone())))?;
+        let found = files::find(&self.directory)?;
+        self.follow(&found, Some(&run_of(record, path.clone())))?;
         Ok(Added::New(path))
     }
 
     /// All runs by the moments at which they began, and files that are no part of the history, with the reason.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Failures of SQLite.
     pub fn runs(&mut self) -> Result<(Vec<HistoryRun>, Vec<String>), Error> {
         match self.index.runs() {
             Err(Failure::Damaged(_)) => {
-                self.make_again()?;
+                let found = files::find(&self.directory)?;
+                self.make_again(&found)?;
                 Ok(self.index.runs()?)
             }
             found => Ok(found?),
@@ -171,18 +177,10 @@ pub fn run_of(record: &Record, path: String) -> HistoryRun {
         series: files::series_of(&path).map_or_else(|| series_of(record), str::to_owned),
         load_key: format!("{:032x}", XxHash3_128::oneshot(load_key(record).as_bytes())),
         load: load_words(record),
-        failure: failure_of(record),
-        facts: facts_of(record),
+        failure: record.why_partial(),
+        facts: facts_by_name(record),
         phases: points_of(record),
         path,
-    }
-}
-
-fn failure_of(record: &Record) -> Option<String> {
-    match (&record.failure, record.status) {
-        (Some(failure), _) => Some(failure.clone()),
-        (None, Status::Complete) => None,
-        (None, _) => Some("the run did not finish".to_owned()),
     }
 }
 

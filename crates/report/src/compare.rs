@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use statistics::{Difference, Direction, Verdict};
 use units::ParseError;
 
-use crate::record::{Record, Status};
+use crate::json;
+use crate::record::Record;
 use crate::words::clean;
 use matched::{Key, Run, Runs, is_in_passes, matched, phases};
 use notes::{notes_on, once_each};
@@ -32,6 +33,7 @@ pub use limit::{Limit, LimitOutcome};
 pub use markdown::to_markdown;
 pub use page::to_html;
 pub use points::{PhasePoint, load_key, load_words, points_of};
+use text::limit_words;
 pub use text::render;
 
 /// Version of the comparison's shape. Raised when a field changes its meaning or goes; new fields do not raise it.
@@ -288,14 +290,19 @@ impl Comparison {
         self.limits.iter().any(|limit| !limit.exceeded_by.is_empty())
     }
 
+    /// Limits that were exceeded, with the phases that exceed them, a line each.
+    #[must_use]
+    pub fn exceeded(&self) -> Vec<String> {
+        let words = self.limits.iter().flat_map(limit_words);
+        words.filter(|(is_exceeded, _)| *is_exceeded).map(|(_, words)| words).collect()
+    }
+
     /// As indented JSON, with a newline at its end.
     ///
     /// # Errors
     /// One line, when it has no JSON form.
     pub fn to_json(&self) -> Result<String, String> {
-        let text = serde_json::to_string_pretty(self);
-        text.map(|text| text + "\n")
-            .map_err(|error| format!("the comparison cannot be written as JSON: {error}"))
+        json::pretty(self, "comparison")
     }
 }
 
@@ -310,6 +317,8 @@ pub fn schema() -> serde_json::Value {
 /// # Errors
 /// One line: a side without a record, or no phase that both have.
 pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> Result<Comparison, String> {
+    has_records(a)?;
+    has_records(b)?;
     let (mut a, mut b) = (a.clone(), b.clone());
     let mut notes = Vec::new();
     if !are_pairs {
@@ -333,9 +342,17 @@ pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> R
 /// Compares a run with those before it, which say how much it varies from run to run: a figure differs where it lies outside of the range in which 95 % of further runs would lie.
 ///
 /// # Errors
-/// One line: no run before it, or no phase that both have.
+/// One line: no such run. Without a run before it, nothing is compared.
 pub fn check(before: &Operand, newest: &Operand, limits: &[Limit]) -> Result<Comparison, String> {
+    has_records(newest)?;
     compare_by(before, newest, Method::History, Vec::new(), limits)
+}
+
+fn has_records(side: &Operand) -> Result<(), String> {
+    match side.records.is_empty() {
+        true => Err(format!("{}: no record to compare", clean(&side.label))),
+        false => Ok(()),
+    }
 }
 
 fn compare_by(
@@ -345,13 +362,6 @@ fn compare_by(
     mut notes: Vec<String>,
     limits: &[Limit],
 ) -> Result<Comparison, String> {
-    // The first run of a history has none before it.
-    let may_be_empty = |side: &Operand| method == Method::History && std::ptr::eq(side, a);
-    for side in [a, b] {
-        if side.records.is_empty() && !may_be_empty(side) {
-            return Err(format!("{}: no record to compare", clean(&side.label)));
-        }
-    }
     notes.extend(notes_on(a, b, method));
     let (in_a, in_b) = (matched(a), matched(b));
     let mut phases = Vec::new();
@@ -397,11 +407,7 @@ fn side(operand: &Operand) -> Side {
         source: source.clone(),
         run_id: record.run_id.clone(),
         started_at: record.started_at.clone(),
-        failure: match (&record.failure, record.status) {
-            (Some(failure), _) => Some(failure.clone()),
-            (None, Status::Complete) => None,
-            (None, _) => Some("the run did not finish".to_owned()),
-        },
+        failure: record.why_partial(),
     };
     Side { label: operand.label.clone(), records: operand.records.iter().map(name).collect() }
 }

@@ -11,8 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{Comparison, FigureName, PhasePoint};
+use crate::json;
 
-pub use build::{build, facts_of, series_of};
+pub use build::{build, series_of};
 pub use csv::to_csv;
 pub use page::to_html;
 pub use text::{render, render_check};
@@ -41,6 +42,14 @@ pub struct HistoryRun {
     pub facts: Vec<(String, String)>,
     /// Figures of its phases.
     pub phases: Vec<PhasePoint>,
+}
+
+impl HistoryRun {
+    /// Whether another run is of the same series and load: the two are compared with each other.
+    #[must_use]
+    pub fn is_of_series(&self, other: &Self) -> bool {
+        self.series == other.series && self.load_key == other.load_key
+    }
 }
 
 /// A directory of records over time.
@@ -166,8 +175,7 @@ impl HistoryCheck {
 /// # Errors
 /// One line, when it has no JSON form.
 pub fn to_json(value: &impl Serialize) -> Result<String, String> {
-    let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(|error| format!("the history cannot be written as JSON: {error}"))
+    json::pretty(value, "history")
 }
 
 /// The JSON schema (draft 2020-12) of a history.

@@ -153,6 +153,12 @@ pub fn to_json(record: &Record) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| format!("the record cannot be written as JSON: {error}"))
 }
 
+/// A result named `name` as indented JSON, with a newline at its end.
+pub(crate) fn pretty(value: &impl Serialize, name: &str) -> Result<String, String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|error| format!("the {name} cannot be written as JSON: {error}"))
+}
+
 /// Longest record that is read, unpacked, in bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 /// First bytes of a file in the format of gzip (RFC 1952, 2.3.1).
@@ -161,7 +167,7 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The text of a file that is packed by gzip or not.
 ///
 /// # Errors
-/// What is packed is damaged, or the text is not UTF-8.
+/// Damaged content, or a text that is not UTF-8.
 pub fn unpack(bytes: Vec<u8>) -> io::Result<String> {
     if bytes.starts_with(&GZIP_MAGIC) {
         let mut text = String::new();

@@ -326,6 +326,18 @@ fn yes() -> bool {
     true
 }
 
+impl Record {
+    /// Why it is partial; none of a run that is complete.
+    #[must_use]
+    pub fn why_partial(&self) -> Option<String> {
+        match (&self.failure, self.status) {
+            (Some(failure), _) => Some(failure.clone()),
+            (None, Status::Complete) => None,
+            (None, _) => Some("the run did not finish".to_owned()),
+        }
+    }
+}
+
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {

@@ -18,6 +18,7 @@ use crate::words::{clean, counted};
 use crate::{preset, recipes, stack, suite, view};
 
 pub use phase::summary_line;
+pub(crate) use phase::{PERCENTILES, Percentile, has_tail};
 
 /// Targets named one by one; of more, the rest is counted.
 const TARGETS_SHOWN: usize = 3;

@@ -249,12 +249,8 @@ fn verdict(comparison: &Comparison, stopped: Option<String>) -> Result<u8, Error
     if let Some(why) = stopped {
         return Err(Error::new(ErrorKind::Run, "compare", format!("partial: {why}")));
     }
-    let exceeded = comparison.limits.iter().flat_map(|limit| {
-        limit.exceeded_by.iter().map(|phase| format!("--fail-if {}: {phase}", limit.limit))
-    });
-    let exceeded: Vec<String> = exceeded.collect();
     match comparison.fails() {
-        true => Err(Error::new(ErrorKind::Run, "compare", exceeded.join("; "))),
+        true => Err(Error::new(ErrorKind::Run, "compare", comparison.exceeded().join("; "))),
         false => Ok(0),
     }
 }

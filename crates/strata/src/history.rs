@@ -235,9 +235,6 @@ fn show(directory: &Path, spec: &HistorySpec) -> Result<u8, Error> {
         series,
         remarks,
     };
-    let json = |found: &History| {
-        views::to_json(found).map_err(|message| Error::new(ErrorKind::Run, "history", message))
-    };
     let mut made: Vec<(&str, String)> = Vec::new();
     if let Some(place) = &spec.html {
         made.push((place, views::to_html(&found)));
@@ -246,12 +243,16 @@ fn show(directory: &Path, spec: &HistorySpec) -> Result<u8, Error> {
         made.push((place, views::to_csv(&found)));
     }
     if let Some(place) = &spec.json {
-        made.push((place, json(&found)?));
+        made.push((place, as_json(&found)?));
     }
     let printed = forms::write(made)?;
     let (width, colour) = output::page();
     output::print(&printed.unwrap_or_else(|| views::render(&found, width, colour)))?;
     Ok(0)
+}
+
+fn as_json(found: &impl serde::Serialize) -> Result<String, Error> {
+    views::to_json(found).map_err(|message| Error::new(ErrorKind::Run, "history", message))
 }
 
 /// A run to check.
@@ -286,9 +287,12 @@ fn check(directory: &Path, words: &[String], spec: &HistorySpec) -> Result<u8, E
         comparisons: comparisons.collect::<Result<Vec<_>, _>>()?,
         remarks,
     };
-    let json = views::to_json(&found).map_err(|message| Error::new(ErrorKind::Run, "history", message))?;
-    let others = spec.forms.iter().map(|(form, place)| (place.as_str(), form(&found.comparisons)));
-    let printed = forms::write(spec.json.iter().map(|place| (place.as_str(), json.clone())).chain(others))?;
+    let mut made: Vec<(&str, String)> =
+        spec.forms.iter().map(|(form, place)| (place.as_str(), form(&found.comparisons))).collect();
+    if let Some(place) = &spec.json {
+        made.push((place, as_json(&found)?));
+    }
+    let printed = forms::write(made)?;
     let (width, colour) = output::page();
     output::print(&printed.unwrap_or_else(|| views::render_check(&found, width, colour)))?;
     verdict(&found)
@@ -300,10 +304,8 @@ fn verdict(found: &HistoryCheck) -> Result<u8, Error> {
         return Ok(0);
     }
     let exceeded = |comparison: &Comparison| -> Vec<String> {
-        let limits = comparison.limits.iter().flat_map(|limit| {
-            limit.exceeded_by.iter().map(|phase| format!("--fail-if {}: {phase}", limit.limit))
-        });
-        limits.map(|words| format!("{}: {words}", comparison.b.label)).collect()
+        let words = comparison.exceeded().into_iter();
+        words.map(|words| format!("{}: {words}", comparison.b.label)).collect()
     };
     let exceeded: Vec<String> = found.comparisons.iter().flat_map(exceeded).collect();
     Err(Error::new(ErrorKind::Run, "history", exceeded.join("; ")))
@@ -314,7 +316,7 @@ fn newest(store: &Store, runs: Vec<HistoryRun>) -> Result<Vec<Checked>, Error> {
     let mut found: Vec<HistoryRun> = Vec::new();
     for run in runs.into_iter().filter(|run| run.failure.is_none()) {
         // They come in the order of their moments.
-        match found.iter_mut().find(|known| known.series == run.series && known.load_key == run.load_key) {
+        match found.iter_mut().find(|known| known.is_of_series(&run)) {
             Some(known) => *known = run,
             None => found.push(run),
         }
@@ -347,8 +349,7 @@ fn against(
 ) -> Result<Comparison, Error> {
     let Checked { run, source, record } = checked;
     let is_before = |other: &&HistoryRun| {
-        other.series == run.series
-            && other.load_key == run.load_key
+        other.is_of_series(&run)
             && other.failure.is_none()
             && other.run_id != run.run_id
             && other.started_at <= run.started_at

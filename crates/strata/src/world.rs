@@ -27,9 +27,7 @@ impl World for ThisMachine {
     }
 
     fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_file(path)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -142,11 +140,16 @@ pub(crate) fn read_text(path: &str) -> io::Result<String> {
 
 /// All that a file has, or standard input for `-`.
 pub(crate) fn read_whole(path: &str) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if path == "-" {
-        io::stdin().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
-    } else {
-        fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    if path != "-" {
+        return read_file(path);
     }
+    let mut bytes = Vec::new();
+    io::stdin().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

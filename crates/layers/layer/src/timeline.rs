@@ -49,14 +49,14 @@ impl Reading {
 pub(crate) struct Timeline {
     last: Option<Reading>,
     points: Vec<TimelinePoint>,
-    /// Parts of the shortest length that a part has now.
-    parts_joined: u64,
+    /// How often parts were joined in pairs: each time they become twice as long.
+    doublings: u32,
 }
 
 impl Timeline {
     /// Takes a reading where it is time for one; `elapsed_ns` is the time since the phase began.
     pub(crate) fn look(&mut self, elapsed_ns: u64) {
-        let length_ns = PART_NS_MIN * self.parts_joined.max(1);
+        let length_ns = PART_NS_MIN << self.doublings;
         let is_due = self.last.as_ref().is_none_or(|last| elapsed_ns >= last.at_ns + length_ns);
         if is_due {
             self.add(Reading::take(elapsed_ns));
@@ -70,7 +70,7 @@ impl Timeline {
         self.last = Some(now);
         if self.points.len() > PARTS_MAX {
             self.points = self.points.chunks(2).map(joined).collect();
-            self.parts_joined = self.parts_joined.max(1) * 2;
+            self.doublings += 1;
         }
     }
 

@@ -57,8 +57,9 @@ pub(super) fn ticks(low: f64, high: f64, count: usize) -> Vec<Tick> {
     if let Some(shown) = MONTHS.iter().find(|shown| days / 365.25 * shown.len() as f64 <= count) {
         let all = every(low, high, DAY, |text| text[..10].to_owned());
         let firsts = all.into_iter().filter(|tick| tick.label.ends_with("-01"));
+        let months = shown.len();
         let shown = firsts.filter(|tick| shown.contains(&number(&tick.label[5..7])));
-        return shown.map(|tick| short(tick, shown_months(days, count))).collect();
+        return shown.map(|tick| short(tick, months)).collect();
     }
     // Many years: those that are round.
     let years = days / 365.25;
@@ -78,11 +79,6 @@ fn new_year(year: u32) -> f64 {
     let leap_days = (before / 4.0).floor() - (before / 100.0).floor() + (before / 400.0).floor();
     // 477 leap days before 1970.
     (365.0 * (f64::from(year) - 1970.0) + leap_days - 477.0) * DAY
-}
-
-/// Months of a year that have ticks on an axis of so many days.
-fn shown_months(days: f64, count: f64) -> usize {
-    MONTHS.iter().find(|shown| days / 365.25 * shown.len() as f64 <= count).map_or(1, |shown| shown.len())
 }
 
 /// The tick with its year alone, or with year and month.

@@ -6,7 +6,7 @@ use super::scale::{Range, Tick};
 use super::scene::{Paint, Shape, Stroke, Text};
 
 /// Space between an axis and its labels.
-const GAP: f64 = 6.0;
+pub(super) const GAP: f64 = 6.0;
 /// Length of the tick at a name.
 const TICK: f64 = 4.0;
 /// Widest label of a name on the x axis that is not cut, in sizes of the writing.

@@ -1,7 +1,7 @@
 //! Events in lanes below the data.
 
 use super::font::fitted;
-use super::frame::Frame;
+use super::frame::{Frame, GAP};
 use super::model::{Align, Band, Chart, Lane, Look};
 use super::scene::{Paint, Shape, Text};
 
@@ -11,8 +11,6 @@ const LANE: f64 = 1.15;
 const EVENT: f64 = 0.7;
 /// Narrowest event, in pixels.
 const EVENT_WIDTH_MIN: f64 = 2.0;
-/// Space between a name and the lane, in pixels.
-const GAP: f64 = 6.0;
 /// Space at the left edge of the image, in pixels.
 const EDGE: f64 = 4.0;
 

@@ -4,14 +4,16 @@ use std::fmt::Write;
 
 use units::{human_bytes_per_second, human_rate};
 
-use super::layout::scene;
 use super::model::Look;
-use super::svg::{dark_rules, element, escaped};
+use super::svg::{dark_rules, escaped};
+use super::to_element;
 use super::views::{Named, charts};
 use crate::page::Style;
 use crate::record::{Doubt, PhaseRecord, Record, StackRecord, Status};
 use crate::stack::{Grid, picture};
-use crate::text::{common_targets, hides_fills, is_fill, machine, render, target_lines};
+use crate::text::{
+    PERCENTILES, Percentile, common_targets, has_tail, hides_fills, is_fill, machine, render, target_lines,
+};
 use crate::words::{clean, load, percentile_words};
 
 /// Columns of the report within the page.
@@ -60,7 +62,7 @@ pub fn to_html(records: &[Named<'_>]) -> String {
             let _ = writeln!(out, "<h2>{}</h2>", escaped(&made.section));
             section = Some(made.section);
         }
-        let image = element(&scene(&made.chart, &look), &look, &made.chart.title);
+        let image = to_element(&made.chart, &look);
         let _ = writeln!(out, "<figure>\n{image}</figure>");
     }
     document(&names, &title(records), &out)
@@ -194,34 +196,26 @@ fn table(record: &Record, out: &mut String) {
     let hides_fills = hides_fills(record);
     let phases: Vec<&PhaseRecord> =
         record.phases.iter().filter(|phase| !(hides_fills && is_fill(phase))).collect();
-    let has_tail = phases
-        .iter()
-        .any(|phase| phase.summary.total.latency.as_ref().is_some_and(|latency| latency.p99_99_ns.is_some()));
-    let tail = if has_tail { "<th>p99.99</th>" } else { "" };
+    let has_tail = phases.iter().any(|phase| has_tail(&phase.summary.total));
+    let is_shown = |(_, percent, _): &&Percentile| *percent != 90.0 && (has_tail || *percent != 99.99);
+    let shown: Vec<Percentile> = PERCENTILES.iter().filter(is_shown).copied().collect();
+    let headers: String = shown.iter().map(|(name, ..)| format!("<th>{name}</th>")).collect();
     let _ = writeln!(
         out,
-        "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th class=\"l\">load</th><th>rate</th><th>bandwidth</th><th>p50</th>\
-         <th>p99</th><th>p99.9</th>{tail}<th>max</th><th>errors</th></tr></thead>\n<tbody>"
+        "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th class=\"l\">load</th><th>rate</th><th>bandwidth</th>{headers}<th>errors</th></tr></thead>\n<tbody>"
     );
-    phases.into_iter().for_each(|phase| row(phase, has_tail, out));
+    phases.into_iter().for_each(|phase| row(phase, &shown, out));
     *out += "</tbody>\n</table></div>\n";
 }
 
-/// A phase; `has_tail`: with a column for p99.99.
-fn row(phase: &PhaseRecord, has_tail: bool, out: &mut String) {
+fn row(phase: &PhaseRecord, shown: &[Percentile], out: &mut String) {
     let total = &phase.summary.total;
     let latency = total.latency.as_ref();
-    let times = [
-        (50.0, latency.map(|latency| latency.p50_ns)),
-        (99.0, latency.and_then(|latency| latency.p99_ns)),
-        (99.9, latency.and_then(|latency| latency.p99_9_ns)),
-        (99.99, latency.and_then(|latency| latency.p99_99_ns)),
-        (100.0, latency.map(|latency| latency.max_ns)),
-    ];
-    let times = times.into_iter().filter(|(percent, _)| has_tail || *percent != 99.99);
-    let times: String = times
-        .map(|(percent, ns)| format!("<td>{}</td>", escaped(&percentile_words(latency, percent, ns))))
-        .collect();
+    let time = |(_, percent, of): &Percentile| {
+        let words = percentile_words(latency, *percent, latency.and_then(of));
+        format!("<td>{}</td>", escaped(&words))
+    };
+    let times: String = shown.iter().map(time).collect();
     let _ = writeln!(
         out,
         "<tr><td>{}</td><td class=\"l muted\">{}</td><td>{}/s</td><td>{}</td>{times}<td>{}</td></tr>",

@@ -37,19 +37,16 @@ impl Method {
 #[must_use]
 pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
-    let method = match comparison.method {
-        Method::SingleRuns => "one run each",
-        Method::Repeats => "repeats",
-        Method::Pairs => "repeats, run in adjacent pairs",
-        Method::History => "",
-    };
     let names = comparison.method.names();
+    let of_sides = |method: &str| {
+        let version = clean(&comparison.strata_version);
+        format!("strata {version}, {} compared with {}: {method}", names.b, names.a)
+    };
     let headline = match comparison.method {
+        Method::SingleRuns => of_sides("one run each"),
+        Method::Repeats => of_sides("repeats"),
+        Method::Pairs => of_sides("repeats, run in adjacent pairs"),
         Method::History => clean(&comparison.headline()).into_owned(),
-        _ => {
-            let version = clean(&comparison.strata_version);
-            format!("strata {version}, {} compared with {}: {method}", names.b, names.a)
-        }
     };
     page.line(&headline, Style::Strong);
     page.rule();
@@ -104,6 +101,25 @@ pub fn render(comparison: &Comparison, width: usize, colour: bool) -> String {
     page.finish()
 }
 
+impl FigureName {
+    /// A value with its unit.
+    pub(crate) fn words(self, value: f64) -> String {
+        match self {
+            Self::Rate => rate(value),
+            Self::Bandwidth => human_bytes_per_second(value),
+            _ => human_ns(value),
+        }
+    }
+
+    /// Name of a row of a table of several phases: that of the phase, with the figure unless it is a speed.
+    pub(crate) fn of_phase(self, label: String) -> String {
+        match self {
+            Self::Rate | Self::Bandwidth => label,
+            other => format!("{label}: {}", other.name()),
+        }
+    }
+}
+
 impl Comparison {
     /// Headline of the comparison.
     pub(super) fn headline(&self) -> String {
@@ -128,7 +144,7 @@ pub(super) fn verdict_sentences(comparison: &Comparison) -> Vec<String> {
     }
     let of =
         |verdict: Verdict| comparison.phases.iter().filter(move |phase| phase.headline.verdict == verdict);
-    let mut told: Vec<String> = [
+    let told: Vec<String> = [
         (Verdict::Slower, "slower"),
         (Verdict::Faster, "faster"),
         (Verdict::NoDifference, "without a detected difference"),
@@ -157,9 +173,8 @@ pub(super) fn verdict_sentences(comparison: &Comparison) -> Vec<String> {
         }
         false => String::new(),
     };
-    told = vec![format!("{rows}: {}{detectable}", told.join(", "))];
-    told.extend(of(Verdict::Slower).chain(of(Verdict::Faster)).map(sentence));
-    told
+    let all = format!("{rows}: {}{detectable}", told.join(", "));
+    std::iter::once(all).chain(of(Verdict::Slower).chain(of(Verdict::Faster)).map(sentence)).collect()
 }
 
 /// The rows of a stack, each with the figure that decides.
@@ -173,10 +188,7 @@ fn of_rows(comparison: &Comparison) -> Table {
 pub(super) fn headline_row(phase: &PhaseComparison) -> Option<Vec<Cell>> {
     let figure = phase.total(phase.headline.figure)?;
     let mut cells = row(figure);
-    cells[0] = match phase.headline.figure {
-        FigureName::Rate | FigureName::Bandwidth => phase.label().into(),
-        other => format!("{}: {}", phase.label(), other.name()).into(),
-    };
+    cells[0] = phase.headline.figure.of_phase(phase.label()).into();
     if figure.difference.is_some() {
         // A table of many rows shows what their number leaves of a difference.
         cells[5] = verdict_cell(phase.headline.verdict);
@@ -269,12 +281,7 @@ pub(super) fn unsigned(percent: f64) -> String {
 }
 
 fn value(figure: FigureName, value: Option<f64>) -> Cell {
-    let Some(value) = value else { return Cell::styled("-", Style::Faint) };
-    match figure {
-        FigureName::Rate => rate(value).into(),
-        FigureName::Bandwidth => human_bytes_per_second(value).into(),
-        _ => human_ns(value).into(),
-    }
+    value.map_or_else(|| Cell::styled("-", Style::Faint), |value| figure.words(value).into())
 }
 
 pub(super) fn row(figure: &FigureComparison) -> Vec<Cell> {

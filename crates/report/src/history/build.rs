@@ -3,9 +3,8 @@
 use statistics::Figure;
 
 use super::{Change, HistoryPoint, HistoryRun, PhaseHistory, Series, SeriesRun};
-use crate::compare::{FigureName, facts_by_name};
+use crate::compare::FigureName;
 use crate::record::Record;
-use crate::text::common_targets;
 use crate::words::clean;
 
 /// Targets that a series is named by, at most.
@@ -30,36 +29,15 @@ pub fn series_of(record: &Record) -> String {
     parts.join(", ")
 }
 
-/// Names of the targets of all phases, each once.
+/// Addresses of the targets of all phases, each once.
 fn targets_of(record: &Record) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    let mut add = |name: String| {
-        if !name.is_empty() && !found.contains(&name) {
-            found.push(name);
+    for address in record.phases.iter().flat_map(|phase| phase.plan.target_addresses()) {
+        if !address.is_empty() && found.iter().all(|known| known != address) {
+            found.push(address.to_owned());
         }
-    };
-    common_targets(record).into_iter().for_each(|target| add(target.path));
-    for phase in &record.phases {
-        phase.plan.targets().iter().for_each(|target| add(target.path.clone()));
-        // Layers whose targets are no paths say it in their plans.
-        let plan = serde_json::to_value(&phase.plan).unwrap_or_default();
-        if let Some(target) = plan.get("target").and_then(|target| target.as_str()) {
-            add(target.to_owned());
-        }
-        let uris = plan.get("endpoints").and_then(|endpoints| endpoints.as_array()).into_iter().flatten();
-        for uri in uris.filter_map(|endpoint| endpoint.get("uri").and_then(|uri| uri.as_str())) {
-            add(uri.to_owned());
-        }
-        let names = plan.get("targets").and_then(|targets| targets.as_array()).into_iter().flatten();
-        names.filter_map(|name| name.as_str()).for_each(|name| add(name.to_owned()));
     }
     found
-}
-
-/// Facts about machine and software of a record, of those that comparisons tell.
-#[must_use]
-pub fn facts_of(record: &Record) -> Vec<(String, String)> {
-    facts_by_name(record)
 }
 
 /// Series of runs, the one with the newest run first. The figure of each phase is `metric`, or the one that decides about it; the expected range of a value comes from at most
@@ -68,7 +46,7 @@ pub fn facts_of(record: &Record) -> Vec<(String, String)> {
 pub fn build(runs: &[HistoryRun], metric: Option<FigureName>, last: usize) -> Vec<Series> {
     let mut groups: Vec<Vec<&HistoryRun>> = Vec::new();
     for run in runs {
-        match groups.iter_mut().find(|group| is_of(group[0], run)) {
+        match groups.iter_mut().find(|group| group[0].is_of_series(run)) {
             Some(group) => group.push(run),
             None => groups.push(vec![run]),
         }
@@ -81,10 +59,6 @@ pub fn build(runs: &[HistoryRun], metric: Option<FigureName>, last: usize) -> Ve
         newest(b).cmp(&newest(a))
     });
     groups.iter().map(|group| series(group, metric, last)).collect()
-}
-
-fn is_of(run: &HistoryRun, other: &HistoryRun) -> bool {
-    run.series == other.series && run.load_key == other.load_key
 }
 
 fn series(runs: &[&HistoryRun], metric: Option<FigureName>, last: usize) -> Series {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::text::{change_lines, expected_words, position, runs_words, value_words};
-use super::{History, PhaseHistory, Series};
+use super::text::{change_lines, newest, runs_words};
+use super::{History, HistoryPoint, PhaseHistory, Series};
 use crate::chart::{
     Axis, Chart, Dash, Look, Mark, Point, Scale, Series as Line, Style, Unit, document, escaped, to_element,
 };
@@ -55,18 +55,16 @@ fn table(series: &Series, out: &mut String) {
         "<div class=\"table\"><table>\n<thead><tr><th>phase</th><th>metric</th><th>newest</th><th>expected</th><th></th><th>runs</th></tr></thead>\n<tbody>\n",
     );
     for phase in &series.phases {
-        let Some(newest) = phase.points.last() else { continue };
-        let is_there = newest.run + 1 == series.runs.len();
-        let place = position(phase.metric, newest).unwrap_or("");
+        let Some((value, expected, place)) = newest(series, phase) else { continue };
         let cells = [
             phase.label(),
             phase.metric.name().to_owned(),
-            if is_there { value_words(phase.metric, newest.value) } else { "-".to_owned() },
-            if is_there { expected_words(phase.metric, newest) } else { "-".to_owned() },
-            if is_there { place } else { "missing" }.to_owned(),
+            value,
+            expected,
+            place.to_owned(),
             phase.points.len().to_string(),
         ];
-        let class = if place == "slower" && is_there { " class=\"warn\"" } else { "" };
+        let class = if place == "slower" { " class=\"warn\"" } else { "" };
         let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
         let _ = writeln!(out, "<tr{class}>{cells}</tr>");
     }
@@ -98,8 +96,8 @@ fn chart(series: &Series, phase: &PhaseHistory) -> Option<Chart> {
     chart.series.push(Line::new(phase.metric.name(), Style::Points, COLOURS[0], inside));
     // A range that is many times the values would leave these flat at the foot.
     let top = placed.iter().map(|(_, point)| point.value).fold(0.0, f64::max) * 1.5;
-    let edge = |of: fn(&super::HistoryPoint) -> Option<f64>| {
-        let end = |(x, point): &(f64, &super::HistoryPoint)| {
+    let edge = |of: fn(&HistoryPoint) -> Option<f64>| {
+        let end = |(x, point): &(f64, &HistoryPoint)| {
             Point::new(*x, of(point).map_or(f64::NAN, |end| end.min(top)))
         };
         placed.iter().map(end).collect::<Vec<_>>()
@@ -128,7 +126,7 @@ fn with_gaps(points: Vec<Point>) -> Vec<Point> {
 }
 
 /// Numbers the runs from which on machine or software are not what they were; the note says what changed.
-fn changes(series: &Series, placed: &[(f64, &super::HistoryPoint)], chart: &mut Chart) {
+fn changes(series: &Series, placed: &[(f64, &HistoryPoint)], chart: &mut Chart) {
     let mut runs: Vec<usize> = series.changes.iter().map(|change| change.run).collect();
     runs.dedup();
     let first = runs.len().saturating_sub(MARKS_MAX);

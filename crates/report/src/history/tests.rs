@@ -1,7 +1,7 @@
 use workload::spec::Operation;
 
 use super::*;
-use crate::compare::{Operand, check, load_key, load_words, points_of};
+use crate::compare::{Operand, check, facts_by_name, load_key, load_words, points_of};
 use crate::record::{Record, StackPass};
 use crate::sample::{DRIVE, Shape, phase, record, stack};
 
@@ -22,7 +22,7 @@ fn of(record: &Record) -> HistoryRun {
         load_key: load_key(record),
         load: load_words(record),
         failure: None,
-        facts: facts_of(record),
+        facts: facts_by_name(record),
         phases: points_of(record),
     }
 }

@@ -1,11 +1,9 @@
 //! A history as a person reads it at a terminal.
 
-use units::human_bytes_per_second;
-
 use super::{History, HistoryCheck, HistoryPoint, PhaseHistory, Series};
 use crate::compare::{self, FigureName};
 use crate::page::{Cell, Page, Style, Table};
-use crate::words::{clean, counted, rate};
+use crate::words::{clean, counted};
 
 /// Runs that a trend shows.
 const TREND_RUNS_MAX: usize = 16;
@@ -28,29 +26,20 @@ fn day(moment: &str) -> &str {
 }
 
 /// `2026-11-29 01:06`.
-pub(super) fn minute(moment: &str) -> String {
+fn minute(moment: &str) -> String {
     clean(moment.get(..16).unwrap_or(moment)).replace('T', " ")
 }
 
-/// A value of a figure with its unit.
-pub(super) fn value_words(metric: FigureName, value: f64) -> String {
-    match metric {
-        FigureName::Rate => rate(value),
-        FigureName::Bandwidth => human_bytes_per_second(value),
-        _ => units::human_ns(value),
-    }
-}
-
 /// `398k/s to 421k/s`, or `-`.
-pub(super) fn expected_words(metric: FigureName, point: &HistoryPoint) -> String {
+fn expected_words(metric: FigureName, point: &HistoryPoint) -> String {
     match (point.expected_low, point.expected_high) {
-        (Some(low), Some(high)) => format!("{} to {}", value_words(metric, low), value_words(metric, high)),
+        (Some(low), Some(high)) => format!("{} to {}", metric.words(low), metric.words(high)),
         _ => "-".to_owned(),
     }
 }
 
 /// Where a value lies: `in range`, `slower`, `faster`; none without a range.
-pub(super) fn position(metric: FigureName, point: &HistoryPoint) -> Option<&'static str> {
+fn position(metric: FigureName, point: &HistoryPoint) -> Option<&'static str> {
     let (low, high) = (point.expected_low?, point.expected_high?);
     let is_higher_faster = metric.direction() == statistics::Direction::HigherIsFaster;
     Some(match (point.value < low, point.value > high) {
@@ -155,28 +144,30 @@ pub fn render(history: &History, width: usize, colour: bool) -> String {
     page.finish()
 }
 
+/// The newest run of a phase: its value, the range in which it was to be expected, and where it lies (`in range`, `slower`, `faster`, or `missing` from the run).
+pub(super) fn newest(series: &Series, phase: &PhaseHistory) -> Option<(String, String, &'static str)> {
+    let newest = phase.points.last()?;
+    if newest.run + 1 < series.runs.len() {
+        return Some(("-".to_owned(), "-".to_owned(), "missing"));
+    }
+    let metric = phase.metric;
+    let place = position(metric, newest).unwrap_or("");
+    Some((metric.words(newest.value), expected_words(metric, newest), place))
+}
+
 fn table(series: &Series) -> Table {
     let mut table = Table::new(&["", "newest", "expected", "", "runs", "trend"]);
     for phase in &series.phases {
-        let Some(newest) = phase.points.last() else { continue };
-        let name = match phase.metric {
-            FigureName::Rate | FigureName::Bandwidth => phase.label(),
-            other => format!("{}: {}", phase.label(), other.name()),
-        };
-        let is_there = newest.run + 1 == series.runs.len();
-        let (value, place) = match is_there {
-            true => (value_words(phase.metric, newest.value), position(phase.metric, newest).unwrap_or("")),
-            false => ("-".to_owned(), "missing"),
-        };
+        let Some((value, expected, place)) = newest(series, phase) else { continue };
         let style = match place {
             "slower" => Style::Failure,
             "faster" => Style::Strong,
             _ => Style::Faint,
         };
         table.row(vec![
-            name.into(),
+            phase.metric.of_phase(phase.label()).into(),
             value.into(),
-            if is_there { expected_words(phase.metric, newest) } else { "-".to_owned() }.into(),
+            expected.into(),
             Cell::styled(place, style),
             phase.points.len().to_string().into(),
             trend(&phase.points).into(),

@@ -24,10 +24,10 @@ const CONCURRENCY_SPREAD_MAX: f64 = 0.05;
 /// Columns of the table of classes, up to the percentiles.
 const COLUMNS: &[&str] = &["class", "rate", "±95%", "bandwidth", "mean"];
 
-/// A percentile of the table: its name, its percent, and its value.
-type Percentile = (&'static str, f64, fn(&LatencySummary) -> Option<u64>);
+/// A percentile of a table: its name, its percent, and its value.
+pub(crate) type Percentile = (&'static str, f64, fn(&LatencySummary) -> Option<u64>);
 
-const PERCENTILES: &[Percentile] = &[
+pub(crate) const PERCENTILES: &[Percentile] = &[
     ("p50", 50.0, |latency| Some(latency.p50_ns)),
     ("p90", 90.0, |latency| latency.p90_ns),
     ("p99", 99.0, |latency| latency.p99_ns),
@@ -155,13 +155,18 @@ fn classes(page: &mut Page, phase: &PhaseRecord) {
 
 /// The percentiles that are shown: p99.99 where it has operations enough, in place of p90 where there is no room for both.
 fn percentiles(total: &ClassSummary, width: usize) -> Vec<Percentile> {
-    let has_tail = total.latency.as_ref().is_some_and(|latency| latency.p99_99_ns.is_some());
+    let has_tail = has_tail(total);
     let is_shown = |(_, percent, _): &&Percentile| match *percent {
         99.99 => has_tail,
         90.0 => !has_tail || width >= ALL_PERCENTILES_WIDTH_MIN,
         _ => true,
     };
     PERCENTILES.iter().filter(is_shown).copied().collect()
+}
+
+/// Whether there are operations enough for p99.99.
+pub(crate) fn has_tail(total: &ClassSummary) -> bool {
+    total.latency.as_ref().is_some_and(|latency| latency.p99_99_ns.is_some())
 }
 
 fn class_row(class: &ClassSummary, shown: &[Percentile]) -> Vec<Cell> {

@@ -108,6 +108,11 @@ pub trait LayerPlan: AnyPlan {
         Vec::new()
     }
 
+    /// Targets by names that tell those of one system from those of another: a label of an endpoint is the same in every group.
+    fn target_addresses(&self) -> Vec<&str> {
+        self.target_names()
+    }
+
     /// Terms of the layer.
     fn terms(&self) -> &'static Terms {
         &Terms::COMMON

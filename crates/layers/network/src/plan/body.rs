@@ -72,6 +72,10 @@ impl LayerPlan for NetworkPlan {
         self.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect()
     }
 
+    fn target_addresses(&self) -> Vec<&str> {
+        self.endpoints.iter().map(|endpoint| endpoint.uri.as_str()).collect()
+    }
+
     fn terms(&self) -> &'static Terms {
         &TERMS
     }

@@ -24,3 +24,12 @@ fn networks_are_compared_too() {
     let text = render(&found, 100, false);
     assert!(text.contains("connections: 1 → 2"), "{text}");
 }
+
+#[test]
+fn servers_are_told_apart_in_a_history() {
+    // The label of an endpoint is the same in every group: `0:2`.
+    let record = crate::sample::two_endpoints();
+    let series = report::history::series_of(&record);
+    let network = record.phases[0].plan.of::<crate::plan::NetworkPlan>().unwrap();
+    assert!(network.endpoints.iter().all(|endpoint| series.contains(&endpoint.uri)), "{series}");
+}
