@@ -180,7 +180,7 @@ fn what_was_kept_is_removed_by_its_record() {
     assert_eq!((ended.code, bed.keys()), (Some(0), 50), "{}", ended.stderr);
     assert!(bed.manifests().is_empty());
     // The next run reads it, but does not write over it.
-    let ended = bed.run("--op get --dkeys 50 --value-size 10 --no-fill");
+    let ended = bed.run("--op get --dkeys 50 --count 500 --value-size 10 --no-fill");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     for load in ["--op put --dkeys 50", "--op remove --dkeys 50 --no-fill"] {
         let ended = bed.run(&format!("{load} --value-size 10"));

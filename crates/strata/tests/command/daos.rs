@@ -73,7 +73,7 @@ fn cells_of_every_size_come_back_whole() {
         let Some(bed) = Bed::new("") else { return };
         let chunk = 3 * cell;
         let load = format!(
-            "--cell-size {cell} --chunk-size {chunk} --value-size 16KiB --records 4 --verify --depth 4"
+            "--cell-size {cell} --chunk-size {chunk} --value-size 16KiB --records 4 --count 100 --verify --depth 4"
         );
         for operations in ["write,read", "create,write,read,size,destroy"] {
             let ended = bed.run(&format!("object daos://pool --op {operations} {load}"));
@@ -86,7 +86,7 @@ fn cells_of_every_size_come_back_whole() {
 #[test]
 fn the_pool_tells_its_targets_and_classes_follow() {
     let Some(bed) = Bed::new("targets=4") else { return };
-    let load = "object daos://pool --op update,fetch --dkeys 20 --value-size 100";
+    let load = "object daos://pool --op update,fetch --dkeys 20 --count 1000 --value-size 100";
     for class in ["", "--class S2", "--class S4"] {
         let ended = bed.run(&format!("{load} {class}"));
         assert_eq!(ended.code, Some(0), "{class}: {}", ended.stderr);
@@ -112,7 +112,7 @@ fn the_pool_tells_its_targets_and_classes_follow() {
 fn what_others_put_into_a_container_stays_and_what_the_run_put_there_goes() {
     let Some(bed) = Bed::of_others("") else { return };
     let theirs = |lines: &[String]| lines.iter().filter(|line| line.ends_with("dkey others")).count();
-    let load = "object daos://pool/theirs --class S1 --value-size 100";
+    let load = "object daos://pool/theirs --class S1 --count 1000 --value-size 100";
     for operations in ["update,fetch,punch --dkeys 10", "put,get,list,remove --dkeys 10", "write,read"] {
         let ended = bed.run(&format!("{load} --op {operations}"));
         assert_eq!(ended.code, Some(2), "{operations}: {}", ended.stderr);

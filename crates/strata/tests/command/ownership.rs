@@ -63,7 +63,7 @@ fn refused(ended: &Ended, found: &str) {
 
 /// `a` keeps data in a container, which it made or not: what `b` may do there.
 fn kept_data_is_its_owners(a: &Scratch, b: &Scratch, target: &str, more: &str, is_made: bool) {
-    let load = format!("--dkeys 50 --value-size 1k --verify --seed 5 {more}");
+    let load = format!("--dkeys 50 --count 500 --value-size 1k --verify --seed 5 {more}");
     good(&a.run(&format!("object {target} --op put {load} --keep --json kept.json")));
     let verified = |by: &Scratch| good(&by.run(&format!("object {target} --op get {load} --no-fill")));
     verified(b);
@@ -93,7 +93,7 @@ fn kept_data_is_its_owners(a: &Scratch, b: &Scratch, target: &str, more: &str, i
 /// `a` puts until it is interrupted; `b` stores beside it and keeps it.
 fn runs_at_the_same_time_stay_apart(a: &Scratch, b: &Scratch, target: &str, more: &str) {
     let running = putting(a, target, more);
-    let load = format!("--dkeys 50 --value-size 1k --verify --seed 5 {more}");
+    let load = format!("--dkeys 50 --count 500 --value-size 1k --verify --seed 5 {more}");
     refused(&b.run(&format!("object {target} --op put {load}")), "run=");
     // Also of the same user, while that run is under way.
     refused(&a.run(&format!("object {target} --op put {load}")), "run=");
@@ -116,7 +116,7 @@ fn a_killed_run_goes_by_its_manifest(a: &Scratch, b: &Scratch, target: &str, mor
     let running = putting(a, target, more);
     running.signal(Signal::KILL);
     assert_eq!((running.end().code, manifests(a).len()), (None, 1));
-    let load = format!("--dkeys 50 --value-size 1k --verify --seed 5 {more}");
+    let load = format!("--dkeys 50 --count 500 --value-size 1k --verify --seed 5 {more}");
     // What it left is not written over either, and the message says what to do.
     let ended = a.run(&format!("object {target} --op put {load}"));
     refused(&ended, "strata clean");
@@ -165,7 +165,7 @@ fn a_pool_of_this_machine_and_two_users() {
 fn a_pool_that_a_run_made_stays_when_others_use_it() {
     let (a, b) = (Scratch::new(), Scratch::new());
     let target = format!("vos:{}", a.join("tank").display());
-    let load = "--dkeys 50 --value-size 1k --verify --seed 5";
+    let load = "--dkeys 50 --count 500 --value-size 1k --verify --seed 5";
     // Killed, and used by others before it is cleaned up.
     let running = putting(&a, &target, "--scm 256m");
     running.signal(Signal::KILL);
@@ -223,7 +223,9 @@ fn an_engine_and_two_users() {
     a_killed_run_goes_by_its_manifest(a, b, &format!("{pool}/data"), "");
     // Containers of their own in one pool.
     let running = putting(a, &format!("{pool}/first"), "");
-    good(&b.run(&format!("object {pool}/second --op put,get --dkeys 50 --value-size 1k --verify")));
+    good(
+        &b.run(&format!("object {pool}/second --op put,get --dkeys 50 --count 500 --value-size 1k --verify")),
+    );
     assert!(served.containers().contains("first") && !served.containers().contains("second"));
     running.signal(Signal::INT);
     assert_eq!(running.end().code, Some(1));
@@ -277,7 +279,7 @@ fn a_bucket_and_two_users() {
     }
     let more = format!("--s3-endpoint {} --s3-key-file keys", server.endpoint());
     let running = putting(&a, "s3://shared/x/", &more);
-    let load = format!("{more} --dkeys 50 --value-size 1k --verify --seed 5");
+    let load = format!("{more} --dkeys 50 --count 500 --value-size 1k --verify --seed 5");
     let ended = b.run(&format!("object s3://shared/x/ --op put {load}"));
     assert!(ended.code == Some(2) && ended.stderr.contains("--destroy-data"), "{}", ended.stderr);
     good(&b.run(&format!("object s3://shared/y/ --op put {load} --keep --json kept.json")));
