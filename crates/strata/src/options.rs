@@ -62,7 +62,7 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
         short: None,
         value: "FILE",
         default: "none",
-        help: "Write the record as JSON, after every phase; - for standard output",
+        help: "Write the record as JSON, during the run and at its end; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
             path("json", text)?;

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use dialects::{Destination, Piece, Render};
 use driver::Error;
@@ -19,6 +20,12 @@ use crate::options::OutputSpec;
 
 /// Width of the report where standard output is no terminal.
 pub(crate) const WIDTH_DEFAULT: usize = 120;
+
+/// Records that take longer to write are written less often than after every phase: writing loads the CPUs and the drive that are measured.
+const SAVE_SHORT: Duration = Duration::from_millis(10);
+
+/// A record that takes longer is written when the run has gone on for this many times as long: at most 2 % of its time.
+const SAVE_PAUSE: u32 = 50;
 
 /// Longest answer that is read to a question.
 const ANSWER_BYTES_MAX: u64 = 4096;
@@ -37,6 +44,8 @@ pub(crate) struct Output {
     held: Vec<Piece>,
     /// The first piece that did not reach its place while the run was under way.
     unshown: Option<Error>,
+    /// When the record of a phase was written last, and how long that took.
+    saved: Option<(Instant, Duration)>,
     /// How much of a stack is shown at the end.
     pub(crate) detail: Detail,
 }
@@ -61,6 +70,7 @@ impl Output {
             holds: spec.live == LiveMode::Full && io::stderr().is_terminal() && io::stdout().is_terminal(),
             held: Vec::new(),
             unshown: None,
+            saved: None,
             detail: Detail::default(),
         };
         if output.json_to_stdout && output.csv_to_stdout {
@@ -89,7 +99,26 @@ impl Output {
         Ok(output)
     }
 
-    /// Writes the record as it is now: called after every phase.
+    /// Writes the record after a phase; a long one not after every phase.
+    ///
+    /// # Errors
+    /// As [`Self::save`].
+    pub(crate) fn save_phase(&mut self, record: &Record) -> Result<(), Error> {
+        let is_early =
+            |&(at, took): &(Instant, Duration)| took > SAVE_SHORT && at.elapsed() < took * SAVE_PAUSE;
+        if self.saved.as_ref().is_some_and(is_early) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        self.save(record)?;
+        self.saved = Some((Instant::now(), begun.elapsed()));
+        Ok(())
+    }
+
+    /// Writes the record as it is now.
+    ///
+    /// # Errors
+    /// When a place does not take it.
     pub(crate) fn save(&self, record: &Record) -> Result<(), Error> {
         if !self.json.is_empty() {
             let json = to_json(record)?;

@@ -316,7 +316,7 @@ impl Session {
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
         self.record.made = self.made_in_stores();
-        self.output.save(&self.record)?;
+        self.output.save_phase(&self.record)?;
         self.output.stage(&self.record, before);
         Ok(new.collect())
     }
