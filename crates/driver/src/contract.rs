@@ -227,11 +227,35 @@ impl Completions {
     /// Those of the completions that have their own times.
     #[must_use]
     pub fn timed(&self) -> Timed {
+        self.timed_until(u64::MAX)
+    }
+
+    /// The same, with the part of each time that lies before `until_ns`.
+    #[must_use]
+    pub fn timed_until(&self, until_ns: u64) -> Timed {
         let add = |sum: Timed, span: &Span| Timed {
             count: sum.count + 1,
-            sum_ns: sum.sum_ns + span.ended_ns.saturating_sub(span.began_ns),
+            sum_ns: sum.sum_ns + span.ended_ns.min(until_ns).saturating_sub(span.began_ns),
         };
         self.spans.iter().flatten().fold(Timed::default(), add)
+    }
+
+    /// Takes out the completions whose own time ended after `until_ns`, and those without one.
+    #[must_use]
+    pub fn take_later(&mut self, until_ns: u64) -> Self {
+        let mut later = Self { reaped_max: self.reaped_max, entries: Vec::new(), spans: Vec::new() };
+        let mut earlier = Self { reaped_max: self.reaped_max, entries: Vec::new(), spans: Vec::new() };
+        for (at, completion) in self.entries.iter().enumerate() {
+            match self.span(at) {
+                Some(span) if span.ended_ns <= until_ns => {
+                    earlier.push_timed(completion.slot, completion.result, span);
+                }
+                Some(span) => later.push_timed(completion.slot, completion.result, span),
+                None => later.push(completion.slot, completion.result),
+            }
+        }
+        *self = earlier;
+        later
     }
 
     /// The completions so far.

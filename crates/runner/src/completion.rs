@@ -24,6 +24,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// was due) there.
     #[inline]
     pub(crate) fn collect(&mut self, now: u64) {
+        if now > self.window.count_until_ns {
+            self.collect_until_close(now);
+        }
         if self.done.is_empty() {
             return;
         }
@@ -37,14 +40,33 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         if now > self.next_interval_ns {
             self.rotate(now);
         }
-        let is_counted = self.window.counts(now);
-        if is_counted {
-            self.first_completion_ns = self.first_completion_ns.min(now);
-            self.last_completion_ns = now;
-        } else if now > self.window.count_until_ns {
-            self.drained += self.done.len() as u64;
-            self.drained_ns = now;
+        if self.window.counts(now) {
+            self.collect_within(now);
+        } else {
+            if now > self.window.count_until_ns {
+                self.drained += self.done.len() as u64;
+                self.drained_ns = now;
+            }
+            self.collect_batch(now, false);
         }
+    }
+
+    /// Records what completed within the window.
+    #[inline(always)]
+    fn collect_within(&mut self, now: u64) {
+        if self.first_completion_ns == u64::MAX {
+            self.collect_until_open();
+            if self.done.is_empty() {
+                return;
+            }
+            self.first_completion_ns = now;
+        }
+        self.last_completion_ns = now;
+        self.collect_batch(now, true);
+    }
+
+    #[inline(always)]
+    fn collect_batch(&mut self, now: u64, is_counted: bool) {
         if self.is_watched {
             self.watch(now, is_counted);
         }
@@ -54,6 +76,42 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         }
         self.in_flight -= self.done.len() as u32;
         self.done.clear();
+    }
+
+    /// Of a batch that goes on after the window was opened: what was over before by its own time is in no figure.
+    #[cold]
+    fn collect_until_open(&mut self) {
+        if self.done.has_spans() {
+            let before_ns = self.window.open_ns.saturating_sub(1);
+            let later = self.done.take_later(before_ns);
+            self.collect_batch(before_ns, false);
+            self.done = later;
+        }
+    }
+
+    /// Of a batch that goes on after the close of the window: what was over before by its own time counts in the rate. A batch may take as long as a
+    /// window, where a driver carries it out one by one and the target is slow.
+    #[cold]
+    fn collect_until_close(&mut self, now: u64) {
+        let until_ns = self.window.count_until_ns;
+        if !self.done.has_spans() {
+            return;
+        }
+        if self.is_open() {
+            let all = self.done.timed();
+            self.pass_time(until_ns, all.count, self.done.timed_until(until_ns).sum_ns);
+            if self.free.is_empty() {
+                self.ready_ns = now;
+            }
+        }
+        if until_ns > self.next_interval_ns {
+            self.rotate(until_ns);
+        }
+        let later = self.done.take_later(until_ns);
+        if !self.done.is_empty() {
+            self.collect_within(until_ns);
+        }
+        self.done = later;
     }
 
     #[inline(always)]

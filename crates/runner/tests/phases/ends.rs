@@ -383,6 +383,46 @@ fn an_operation_of_a_batch_carried_out_in_submit_has_its_own_latency() {
     assert_within_a_thousandth(summary.concurrency, 1.0);
 }
 
+#[test]
+fn of_a_batch_counts_what_was_completed_within_the_window() {
+    // Batches of 16 ms: a window within one of them, one that begins and ends within two, and one that ends with a batch.
+    for (warmup_ms, time_ms, expected) in
+        [(0, 10, 10), (3, 9, 9), (3, 20, 20), (0, 32, 32), (15, 2, 2), (16, 16, 16), (20, 40, 40)]
+    {
+        for is_open in [false, true] {
+            let clock = VirtualClock::new();
+            let mut load = closed_load(1, 16);
+            load.limit.time_ns = Some(time_ms * MS);
+            load.interval_ns = 7 * MS;
+            if is_open {
+                load.arrivals = open_load(16_000.0, Spacing::Constant, 16).arrivals;
+            }
+            if warmup_ms > 0 {
+                // No operation ends on the border.
+                load.warmup = Warmup::Fixed(warmup_ms * MS + MS / 2);
+            }
+            let its_clock = clock.clone();
+            let outcome = run(
+                job(&load, move |_| {
+                    (Box::new(InTurn(its_clock.clone())) as AnyDriver, TestSource::reads(BLOCK))
+                }),
+                clock,
+            );
+            let worker = &outcome.samples.workers[0];
+            let what = format!("from {warmup_ms} ms, {time_ms} ms, open loop: {is_open}");
+            let found = worker.classes[0].operations;
+            // The first of an open loop is due when the load begins, and a batch is what is due then.
+            if is_open {
+                assert!(found.abs_diff(expected) <= 1, "{what}: {found}");
+            } else {
+                assert_eq!(found, expected, "{what}");
+            }
+            assert_eq!(worker.classes[0].bytes, found * BLOCK, "{what}");
+            assert!(worker.drained_operations <= 16, "{what}: {}", worker.drained_operations);
+        }
+    }
+}
+
 /// A source whose every third operation does not count, and that counts how often each is prepared.
 struct Counting {
     source: TestSource,
