@@ -46,6 +46,12 @@ pub(super) fn more_passes(record: &Record) -> Option<Remedy> {
     (more > done).then(|| Remedy::told(line))
 }
 
+/// Passes of the usual length, where those of `--quick` were too short.
+pub(super) fn longer_passes(record: &Record) -> Option<Remedy> {
+    let is_quick = record.command_line.iter().any(|word| word == "--quick");
+    is_quick.then(|| Remedy::told("longer passes: leave out --quick"))
+}
+
 /// The row that is to become faster.
 #[derive(Clone, Copy, Debug)]
 pub struct RemedyCase<'a> {

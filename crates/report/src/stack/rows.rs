@@ -45,6 +45,10 @@ pub struct Row<'a> {
     pub carriers: Vec<usize>,
     /// Passes in which it completed something: number of the pass, and the phase.
     pub passes: Vec<(u32, &'a PhaseRecord)>,
+    /// Seconds of its longest pass, where it was measured and completed nothing in any pass.
+    pub idle_s: Option<f64>,
+    /// The first of the rows that carry it which was measured and completed nothing.
+    pub idle_carrier: Option<usize>,
     /// Disturbance of its passes.
     pub disturbance: Option<Disturbance>,
     /// Passes that were added to those which every run of this stack has.
@@ -158,6 +162,8 @@ pub fn rows(record: &Record) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = stack.rows.iter().map(|row| of(record, row)).collect();
     for at in 0..rows.len() {
         rows[at].carriers = carriers(&rows, at);
+        let idle = named_carriers(&rows, at).find(|other| rows[*other].idle_s.is_some());
+        rows[at].idle_carrier = idle;
     }
     rows
 }
@@ -175,11 +181,16 @@ pub(super) fn row_of<'a>(record: &'a Record, row: &'a StackRow, passes: &[StackP
         passes.iter().filter_map(|pass| Some((pass.pass, record.phases.get(pass.phase)?))).collect()
     };
     let disturbance = disturbance(record, row, &all);
+    let seconds = all.iter().map(|(_, phase)| phase.samples.elapsed_ns as f64 / 1e9);
+    let longest_s = seconds.reduce(f64::max);
+    let passes: Vec<_> = all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect();
     Row {
         row,
         kind: row.kind.or_else(unsaid).unwrap_or(StackKind::Software),
         carriers: Vec::new(),
-        passes: all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect(),
+        idle_s: longest_s.filter(|_| passes.is_empty()),
+        idle_carrier: None,
+        passes,
         disturbance,
         passes_added: record.stack.as_ref().map_or(0, |stack| stack.passes_added as usize),
     }
@@ -202,15 +213,20 @@ fn disturbance(record: &Record, row: &StackRow, passes: &[(u32, &PhaseRecord)]) 
     mean(others.collect()).filter(|others| *others > others_cpus_max(cores)).map(Disturbance::Others)
 }
 
+/// Rows that carry this one by its own words.
+fn named_carriers(rows: &[Row<'_>], at: usize) -> impl Iterator<Item = usize> {
+    let named = rows[at].row.stands_on.iter();
+    named.filter_map(|carrier| {
+        rows.iter().position(|row| row.row.layer == carrier.layer && row.row.load == carrier.load)
+    })
+}
+
 /// Rows that carry this one: those that it names, and in records that name none the next below it at the same load.
 fn carriers(rows: &[Row<'_>], at: usize) -> Vec<usize> {
     let own = rows[at].row;
     let is_measured = |other: &usize| !rows[*other].passes.is_empty();
     if own.kind.is_some() {
-        let named = own.stands_on.iter().filter_map(|carrier| {
-            rows.iter().position(|row| row.row.layer == carrier.layer && row.row.load == carrier.load)
-        });
-        return named.filter(is_measured).collect();
+        return named_carriers(rows, at).filter(is_measured).collect();
     }
     if matches!(rows[at].kind, StackKind::Floor | StackKind::Carrier) {
         return Vec::new();

@@ -14,6 +14,8 @@ pub const LOSS_FACTOR_MIN: f64 = 1.25;
 pub const FASTER_FACTOR: f64 = 1.1;
 /// Word of a row whose passes differ.
 pub(super) const VARIES: &str = "varies";
+/// Word of a row that completed nothing, or whose carrier did.
+pub(super) const IDLE: &str = "idle";
 /// Most that the upper end of an interval may be above its lower end, as a factor.
 pub const WIDE_FACTOR: f64 = 3.0;
 
@@ -55,14 +57,26 @@ pub fn steps(rows: &[Row<'_>]) -> Vec<Step> {
     let numbers = 0..rows.len();
     let compared = numbers
         .filter(|at| matches!(rows[*at].kind, StackKind::Software | StackKind::Hardware))
-        .filter(|at| !rows[*at].passes.is_empty());
+        .filter(|at| !rows[*at].passes.is_empty() || rows[*at].idle_s.is_some());
     let step = |at: usize| {
         let speed_of = |other: &usize| rows[*other].speed().unwrap_or(f64::INFINITY);
         let carriers = rows[at].carriers.iter().copied();
         let below = carriers.min_by(|a, b| speed_of(a).total_cmp(&speed_of(b)))?;
-        step(rows, at, below)
+        if rows[at].idle_s.is_some() { idle(rows, at, below) } else { step(rows, at, below) }
     };
     compared.filter_map(step).collect()
+}
+
+/// A row that completed nothing is slower by as many operations as what carries it completes in one of its passes, or by more. Where something that
+/// carries it completed nothing either, that is the row to look at.
+fn idle(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
+    let (row, carrier) = (&rows[at], &rows[below]);
+    let seconds = row.idle_s.filter(|_| row.idle_carrier.is_none())?;
+    let bytes = carrier.phase().filter(|_| carrier.in_bytes()).map(|phase| phase.plan.operation_bytes_max());
+    let factor = carrier.speed()? * seconds / bytes.map_or(1.0, |bytes| bytes.max(1) as f64);
+    let why = format!("no operation completed in its passes of {seconds:.2} s, which are too short for it");
+    let finding = Finding::Inconclusive(IDLE, why);
+    Some(Step { row: at, below, factor, interval: None, spread: None, finding })
 }
 
 fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
@@ -84,7 +98,12 @@ fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
         }
         _ => of_passes(&own, &other, row.passes_added),
     };
-    let finding = finding(row, carrier, factor, interval);
+    let idle = row.idle_carrier.map(|idle| {
+        let why =
+            format!("no operation of {}, which carries it too, completed in any pass", rows[idle].called());
+        Finding::Inconclusive(IDLE, why)
+    });
+    let finding = idle.unwrap_or_else(|| finding(row, carrier, factor, interval));
     Some(Step { row: at, below, factor, interval, spread, finding })
 }
 

@@ -75,6 +75,77 @@ fn a_layer_that_completed_nothing_in_a_pass_is_inconclusive() {
     assert!(found.sentence.contains("no operation completed in 1 of 5 passes of file"), "{}", found.sentence);
 }
 
+/// Makes a row of a record complete nothing.
+fn idle(record: &mut Record, row: usize) {
+    for pass in record.stack.as_ref().unwrap().rows[row].passes.clone() {
+        let total = &mut record.phases[pass.phase].summary.total;
+        (total.operations_per_second, total.bytes_per_second) = (0.0, 0.0);
+    }
+}
+
+#[test]
+fn a_layer_that_completed_nothing_at_all_may_be_the_slowest() {
+    let file = ("file", Software, Some("media"), &[2.5e4, 2.52e4, 2.5e4, 2.48e4, 2.5e4][..]);
+    let mut record = measured(&[MEMORY, DRIVE, file]);
+    record.command_line = vec!["strata".to_owned(), "stack".to_owned(), "--quick".to_owned()];
+    idle(&mut record, 1);
+    let Verdict { found, remedies, .. } = verdict(&record);
+    assert_eq!((found.kind, found.factor), (StackVerdictKind::Inconclusive, None));
+    let expected = "media at 4 KiB random read may be the largest loss, but it is inconclusive: no operation completed in its passes of ";
+    assert!(found.sentence.starts_with(expected), "{}", found.sentence);
+    assert!(remedies[0].line.contains("--quick"), "{remedies:?}");
+    // The row above it has nothing left to be compared with.
+    let steps = steps(&rows(&record));
+    assert_eq!(steps.iter().map(|step| step.row).collect::<Vec<_>>(), [1]);
+    // At least what memory does in a pass.
+    assert!(steps[0].factor > 1e4, "{}", steps[0].factor);
+}
+
+/// An engine on a store whose drive is too slow for a pass is not slow itself because the network is fast.
+#[test]
+fn a_layer_is_not_blamed_for_a_carrier_that_completed_nothing() {
+    let engine = ("engine", Software, Some("network"), &[60.0, 61.0, 60.0, 62.0, 60.0][..]);
+    let network = ("network", Carrier, None, &[3e5, 3.01e5, 3e5, 2.99e5, 3e5][..]);
+    let object = ("object", Carrier, None, &[100.0; 5][..]);
+    let mut record = measured(&[MEMORY, DRIVE, network, object, engine]);
+    record.stack.as_mut().unwrap().rows[4].stands_on.push(StackCarrier::new("object", SMALL));
+    assert_ne!(verdict(&record).found.layer.as_deref(), Some("network"));
+    idle(&mut record, 3);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.factor), (StackVerdictKind::Inconclusive, None), "{}", found.sentence);
+    let why =
+        "engine at 4 KiB random read may be the largest loss, but it is inconclusive: no operation of object";
+    assert!(found.sentence.starts_with(why), "{}", found.sentence);
+}
+
+/// A link of which nobody can say whether it is used up is no reason to name a smaller loss.
+#[test]
+fn hardware_whose_user_is_inconclusive_may_be_the_limit() {
+    let link = ("network", Hardware, Some("memory"), &[1e3, 1.01e3, 1e3, 0.99e3, 1e3][..]);
+    let user = |rates| ("engine", Software, Some("network"), rates);
+    let file = ("file", Software, Some("media"), &[5e3, 5.02e3, 5e3, 4.98e3, 5e3][..]);
+    let steady = measured(&[MEMORY, DRIVE, file, link, user(&[0.99e3; 5][..])]);
+    assert_eq!(verdict(&steady).found.layer.as_deref(), Some("network"));
+    let varied = measured(&[MEMORY, DRIVE, file, link, user(&[0.2e3, 0.9e3, 0.3e3, 0.99e3, 0.4e3][..])]);
+    let Verdict { found, varies, .. } = verdict(&varied);
+    assert_eq!((found.kind, found.factor), (StackVerdictKind::Inconclusive, None), "{}", found.sentence);
+    let expected = "network at 4 KiB random read may be the limit, but it is inconclusive whether engine uses all of it: the passes differ";
+    assert!(found.sentence.starts_with(expected) && varies, "{}", found.sentence);
+}
+
+#[test]
+fn a_quota_stops_no_more_rows_than_there_are() {
+    let mut record = measured(&[MEMORY, DRIVE]);
+    idle(&mut record, 1);
+    for phase in &mut record.phases {
+        let throttled_ns = phase.samples.elapsed_ns / 2;
+        let stopped = host::control_group::CpuThrottling { periods: 9, throttled_periods: 8, throttled_ns };
+        phase.observations.cpu_throttling = Some(stopped);
+    }
+    let found = verdict(&record).found;
+    assert!(found.sentence.ends_with("in 2 of 2 rows"), "{}", found.sentence);
+}
+
 #[test]
 fn hardware_that_is_used_up_is_the_limit() {
     let record = measured(&[

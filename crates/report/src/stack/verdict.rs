@@ -8,7 +8,7 @@ use super::hosts::{OnHosts, on_hosts, own_losses};
 use super::remedy::{self, Remedy};
 use super::rows::{Disturbance, Row, rows};
 use super::scaling;
-use super::step::{Finding, LOSS_FACTOR_MIN, Step, VARIES, further_runs, steps};
+use super::step::{Finding, IDLE, LOSS_FACTOR_MIN, Step, VARIES, further_runs, steps};
 use crate::record::{Record, StackVerdict, StackVerdictKind};
 use crate::view;
 use crate::words::{clean, factor};
@@ -83,17 +83,18 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     let from_one = hosts.iter().flat_map(|hosts| hosts.steps.iter().map(|step| (hosts.of[step.row], step)));
     let mut unsure = steps.iter().map(|step| (step.row, step)).chain(from_one);
     if let Some((row, step)) = unsure.find(|(_, step)| may_lose_more(step, most)) {
-        let row = &rows[row];
-        let Finding::Inconclusive(word, why) = &step.finding else { unreachable!("it was looked for") };
-        let sentence = format!(
-            "{} at {} may be the largest loss, but it is inconclusive: {why}",
-            clean(&row.row.layer),
-            clean(&row.row.load)
-        );
-        let found = nothing(StackVerdictKind::Inconclusive, &sentence);
-        let varies = *word == VARIES;
-        let remedies = if varies { remedy::more_passes(record).into_iter().collect() } else { Vec::new() };
-        return Verdict { varies, remedies, ..bare(found) };
+        return unsure_of(record, step, |why| {
+            format!("{} may be the largest loss, but it is inconclusive: {why}", at(&rows[row]))
+        });
+    }
+    if let Some((limit, user)) = unsure_limit(rows, steps, most) {
+        let user_is = format!("{} uses all of it", clean(&rows[user.row].row.layer));
+        return unsure_of(record, user, |why| {
+            format!(
+                "{} may be the limit, but it is inconclusive whether {user_is}: {why}",
+                at(&rows[limit.row])
+            )
+        });
     }
     let Some(leader) = leader else {
         let sentence = "no layer is measurably slower than the layer below it";
@@ -114,6 +115,36 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
         varies: false,
         remedies: remedy::remedies(row, chosen, rows, record),
     }
+}
+
+/// `engine at read 4 KiB`.
+fn at(row: &Row<'_>) -> String {
+    format!("{} at {}", clean(&row.row.layer), clean(&row.row.load))
+}
+
+/// The verdict that nothing can be said because of a step that is inconclusive.
+fn unsure_of(record: &Record, step: &Step, sentence: impl FnOnce(&str) -> String) -> Verdict {
+    let Finding::Inconclusive(word, why) = &step.finding else { unreachable!("it was looked for") };
+    let remedies = match *word {
+        VARIES => remedy::more_passes(record),
+        IDLE => remedy::longer_passes(record),
+        _ => None,
+    };
+    let found = nothing(StackVerdictKind::Inconclusive, &sentence(why));
+    Verdict { found, row: None, varies: *word == VARIES, remedies: remedies.into_iter().collect() }
+}
+
+/// Hardware that is slower than memory by more than `most` times and would be the limit if the row above it, which is inconclusive, used all of it.
+fn unsure_limit<'s>(rows: &[Row<'_>], steps: &'s [Step], most: f64) -> Option<(&'s Step, &'s Step)> {
+    let is_limit = |step: &&Step| {
+        let is_hardware = rows[step.row].kind == StackKind::Hardware && step.finding == Finding::Loss;
+        is_hardware && step.factor > most && !is_ranked(step, rows, steps)
+    };
+    let user = |limit: &'s Step| {
+        let mut above = steps.iter().filter(|other| other.below == limit.row);
+        above.find(|other| matches!(other.finding, Finding::Inconclusive(..)))
+    };
+    steps.iter().filter(is_limit).find_map(|limit| Some((limit, user(limit)?)))
 }
 
 /// A loss that takes part in the ranking.
@@ -162,7 +193,8 @@ fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
 
 /// The verdict that a quota of processor time is the limit, where it stopped most rows.
 fn quota(record: &Record, rows: &[Row<'_>]) -> Option<StackVerdict> {
-    let measured = rows.iter().filter(|row| !row.passes.is_empty()).count();
+    let has_phases = |row: &&Row<'_>| !row.passes.is_empty() || row.idle_s.is_some();
+    let measured = rows.iter().filter(has_phases).count();
     let stopped = rows.iter().filter(|row| matches!(row.disturbance, Some(Disturbance::Quota(_)))).count();
     if stopped as f64 <= QUOTA_PART_MIN * measured as f64 {
         return None;
@@ -215,6 +247,8 @@ fn is_ranked(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> bool {
 /// Whether nothing can be said of a row, and it may be the one that loses most.
 fn may_lose_more(step: &Step, most: f64) -> bool {
     match &step.finding {
+        // Nothing says how much slower it is at most.
+        Finding::Inconclusive(IDLE, _) if step.interval.is_none() => true,
         Finding::Inconclusive("others" | "quota" | "stalled", _) => step.factor * DISTURBED_MARGIN >= most,
         Finding::Inconclusive(..) => step.interval.map_or(step.factor, |(_, high)| high) >= most,
         _ => false,
