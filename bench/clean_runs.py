@@ -110,18 +110,18 @@ def unmount(mounted):
 
 
 @contextlib.contextmanager
-def declared_drive(options):
+def declared_drive(size_mib, slow_file=None, kind="drive"):
     """A directory on a drive with declared service times: no neighbour uses it, and no host takes back what it gave."""
-    size_mib = 3 * options.size_mib + 512
+    size_mib = 3 * size_mib + 512
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-declared-"))
         served, mounted = (os.path.join(scratch, name) for name in ("served", "mounted"))
         os.mkdir(served)
         os.mkdir(mounted)
         build = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "testkit", "--features", "fuse", "--example", "slow_file", "--"]
-        words = [options.slow_file] if options.slow_file else build
+        words = [slow_file] if slow_file else build
         drive = subprocess.Popen(
-            [*words, served, "drive", str(size_mib)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*words, served, kind, str(size_mib)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
         def end():
@@ -166,7 +166,7 @@ def main():
     options = parser.parse_args()
     if not options.declared:
         sys.exit(clean_runs(options, options.dir))
-    with declared_drive(options) as directory:
+    with declared_drive(options.size_mib, options.slow_file) as directory:
         raised = clean_runs(options, directory)
     sys.exit(raised)
 

@@ -5,7 +5,8 @@ standard output, each run on standard error. Cases:
   small   create, stat, read, remove of empty files and of 3901 bytes; mdtest, elbencho (where given) and strata, --tasks workers each
   ior     IOR easy and hard through the page cache, and easy with O_DIRECT: bandwidth, and CPU time a GiB (user + system, of all processes)
   dfs     one core on `vos:` in --memory: create, stat, remove a second; 1 MiB written to new files and read, beside arrays of `strata object`
-  doors   `dfs+engine://` on loopback, 1 MiB: `strata fs` (library), IOR on a mount, IOR on it with libstrata_intercept.so
+  doors   `dfs+engine://` on loopback, 1 MiB: `strata fs` (library), IOR on a mount, IOR on it with libstrata_intercept.so; beside DAOS where --dfuse
+          names a mount of its (shared/peers/daos.sh, its env.sh in the environment): IOR on it, and on it with --pil4dfs
   find    a tree of --entries: GNU find and `strata fs --op find`, whole processes
   tree    --entries files against 100 thousand: rates, and the memory of strata
 
@@ -40,6 +41,8 @@ def options():
     parser.add_argument("--intercept", help="libstrata_intercept.so (that beside --strata)")
     parser.add_argument("--peers", help="directory with ior and mdtest: cases small, ior, doors")
     parser.add_argument("--elbencho", help="elbencho's binary: case small")
+    parser.add_argument("--dfuse", metavar="DIR", help="a directory that dfuse of DAOS has mounted: case doors")
+    parser.add_argument("--pil4dfs", metavar="FILE", help="libpil4dfs.so of DAOS: case doors, with --dfuse")
     parser.add_argument("--mpirun", default="mpirun --oversubscribe --bind-to none")
     parser.add_argument("--dir", default="/dev/shm", help="a directory of the file system to measure: cases small, ior, find, tree")
     parser.add_argument("--memory", default="/dev/shm", help="a directory in memory: pools")
@@ -271,16 +274,23 @@ def doors(own, place):
             _, record = measured(own, words, place)
             return {f"{name} MiB/s": rate for name, rate in bandwidth(record).items()}
 
-        def on_mount(more):
+        def on_mount(directory, preload=None):
+            more = {"LD_PRELOAD": preload} if preload else {}
             words = mpi(own, "ior", f"-w -r -C -Q 1 -F -t 1m -b {each}", more)
-            return ior_figures(Ran([*words, "-o", f"{mount}/f"], place, environment | more))
+            return ior_figures(Ran([*words, "-o", f"{directory}/f"], place, environment | more))
 
         contenders = {
             "library": library,
-            "mount": lambda: on_mount({}),
-            "interception": lambda: on_mount({"LD_PRELOAD": own.intercept}),
+            "mount": lambda: on_mount(mount),
+            "interception": lambda: on_mount(mount, own.intercept),
         }
-        table(f"doors: 1 MiB over `dfs+engine://` on loopback, {own.tasks} workers; ratios to the library", in_turns(own, contenders), "library")
+        if own.dfuse:
+            contenders["dfuse"] = lambda: on_mount(own.dfuse)
+        if own.dfuse and own.pil4dfs:
+            contenders["libpil4dfs"] = lambda: on_mount(own.dfuse, own.pil4dfs)
+        figures = in_turns(own, contenders)
+        for base in ("library", *(name for name in ("dfuse", "libpil4dfs") if name in contenders)):
+            table(f"doors: 1 MiB over `dfs+engine://` on loopback, {own.tasks} workers; ratios to {base}", figures, base)
 
 
 def make_tree(own, place, files, keep=True):

@@ -1,6 +1,7 @@
 //! A file with declared service times, for scripts: mounts it, prints its path, and when its standard input ends prints what it
 //! served, one operation a line (arrival and latency in nanoseconds). `slow_file DIRECTORY KIND SEED`: a file of 1 MiB, the mean is
-//! 8 ms or near it. `slow_file DIRECTORY drive SIZE_MIB`: as a drive that nobody else uses.
+//! 8 ms or near it. `slow_file DIRECTORY drive SIZE_MIB`: as a drive that nobody else uses; `slow-drive`: one with half of its operations,
+//! for machines where serving them would load the CPUs.
 
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
@@ -35,14 +36,12 @@ impl Random {
     }
 }
 
-/// Operations that a drive serves at a time.
-const DRIVE_STATIONS: usize = 8;
+/// Kinds of drives: the operations that one serves at a time, and the seconds that each takes besides those for its bytes. They are long
+/// enough that the scheduler's part in a latency is small.
+const DRIVES: [(&str, usize, f64); 2] = [("drive", 8, 2e-3), ("slow-drive", 4, 2e-3)];
 
-/// Service time of a drive: a part that each operation takes, long enough that the scheduler's part in a latency is small, and one
-/// by its bytes (256 MiB/s for each that is served at the time).
-fn drive(arrival: &Arrival) -> Duration {
-    Duration::from_secs_f64(2e-3 + arrival.size_bytes as f64 / (256 << 20) as f64)
-}
+/// Bytes a second of each operation that a drive serves.
+const DRIVE_BYTES_PER_SECOND: f64 = (256 << 20) as f64;
 
 /// Milliseconds of one operation.
 fn milliseconds(kind: &str, random: &mut Random) -> Option<f64> {
@@ -67,13 +66,16 @@ fn mounted(words: &[String]) -> Result<SlowFile, String> {
     let [directory, kind, number] = words else { return Err("accepted is DIRECTORY KIND SEED".into()) };
     let number: u64 = number.parse().map_err(|_| format!("{number:?}: accepted is a whole number"))?;
     let failed = |error| format!("{directory}: cannot be mounted: {error}");
-    if kind == "drive" {
-        return SlowFile::mount(Path::new(directory), number << 20, DRIVE_STATIONS, drive).map_err(failed);
+    if let Some((_, stations, each)) = DRIVES.into_iter().find(|(name, ..)| name == kind) {
+        let time = move |arrival: &Arrival| {
+            Duration::from_secs_f64(each + arrival.size_bytes as f64 / DRIVE_BYTES_PER_SECOND)
+        };
+        return SlowFile::mount(Path::new(directory), number << 20, stations, time).map_err(failed);
     }
     let mut random = Random { state: number, level: 0.0 };
     random.level = if random.uniform() < 0.5 { 1.0 } else { 0.0 };
     if milliseconds(kind, &mut random).is_none() {
-        let accepted = "accepted are constant, exponential, lognormal, bimodal, regimes, drive";
+        let accepted = "accepted are constant, exponential, lognormal, bimodal, regimes, drive, slow-drive";
         return Err(format!("{kind:?}: {accepted}"));
     }
     let (random, own_kind) = (Mutex::new(random), kind.clone());
