@@ -243,8 +243,8 @@ impl Completions {
     /// Takes out the completions whose own time ended after `until_ns`, and those without one.
     #[must_use]
     pub fn take_later(&mut self, until_ns: u64) -> Self {
-        let mut later = Self { reaped_max: self.reaped_max, entries: Vec::new(), spans: Vec::new() };
-        let mut earlier = Self { reaped_max: self.reaped_max, entries: Vec::new(), spans: Vec::new() };
+        let empty = || Self { reaped_max: self.reaped_max, entries: Vec::new(), spans: Vec::new() };
+        let (mut earlier, mut later) = (empty(), empty());
         for (at, completion) in self.entries.iter().enumerate() {
             match self.span(at) {
                 Some(span) if span.ended_ns <= until_ns => {

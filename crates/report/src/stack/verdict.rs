@@ -39,7 +39,7 @@ pub struct Verdict {
 /// [`LOSS_FACTOR_MIN`] or more, hardware that the software above it uses up, and rows that several hosts have at less than so many times the rate of one
 /// host, unless what carries the row loses as much on that way. The largest factor is the verdict; of those that
 /// cannot be told apart from it, the first in the order of the table. Nothing is said where others loaded the machine in more than a quarter of
-/// the rows, or where a row of which nothing can be said may lose more.
+/// the rows, or where a row of which nothing can be said may lose more, or decides whether hardware that is slower than the leader is used up.
 #[must_use]
 pub fn verdict(record: &Record) -> Verdict {
     let rows = rows(record);
@@ -57,7 +57,7 @@ fn spent(rows: &[Row<'_>], steps: &[Step], named: Option<usize>) -> Option<Strin
         let classes = view::of(phase.plan.layer()).spent(phase);
         // The class of most operations stands for all.
         let (_, words) = classes.into_iter().max_by_key(|(class, _)| class.operations)?;
-        Some(format!("{} at {}: {words}", clean(&rows[at].row.layer), clean(&rows[at].row.load)))
+        Some(format!("{}: {words}", place(&rows[at])))
     };
     let mut others: Vec<&Step> = steps.iter().collect();
     others.sort_by(|a, b| b.factor.total_cmp(&a.factor));
@@ -84,7 +84,7 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     let mut unsure = steps.iter().map(|step| (step.row, step)).chain(from_one);
     if let Some((row, step)) = unsure.find(|(_, step)| may_lose_more(step, most)) {
         return unsure_of(record, step, |why| {
-            format!("{} may be the largest loss, but it is inconclusive: {why}", at(&rows[row]))
+            format!("{} may be the largest loss, but it is inconclusive: {why}", place(&rows[row]))
         });
     }
     if let Some((limit, user)) = unsure_limit(rows, steps, most) {
@@ -92,7 +92,7 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
         return unsure_of(record, user, |why| {
             format!(
                 "{} may be the limit, but it is inconclusive whether {user_is}: {why}",
-                at(&rows[limit.row])
+                place(&rows[limit.row])
             )
         });
     }
@@ -118,7 +118,7 @@ fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
 }
 
 /// `engine at read 4 KiB`.
-fn at(row: &Row<'_>) -> String {
+fn place(row: &Row<'_>) -> String {
     format!("{} at {}", clean(&row.row.layer), clean(&row.row.load))
 }
 
@@ -191,10 +191,14 @@ fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
     }
 }
 
+/// How many rows were measured, those that completed nothing among them: they are disturbed as others are.
+fn measured(rows: &[Row<'_>]) -> usize {
+    rows.iter().filter(|row| !row.passes.is_empty() || row.idle_s.is_some()).count()
+}
+
 /// The verdict that a quota of processor time is the limit, where it stopped most rows.
 fn quota(record: &Record, rows: &[Row<'_>]) -> Option<StackVerdict> {
-    let has_phases = |row: &&Row<'_>| !row.passes.is_empty() || row.idle_s.is_some();
-    let measured = rows.iter().filter(has_phases).count();
+    let measured = measured(rows);
     let stopped = rows.iter().filter(|row| matches!(row.disturbance, Some(Disturbance::Quota(_)))).count();
     if stopped as f64 <= QUOTA_PART_MIN * measured as f64 {
         return None;
@@ -210,7 +214,7 @@ fn quota(record: &Record, rows: &[Row<'_>]) -> Option<StackVerdict> {
 
 /// The verdict that nothing can be said, where others loaded the machine.
 fn others(rows: &[Row<'_>]) -> Option<StackVerdict> {
-    let measured = rows.iter().filter(|row| !row.passes.is_empty()).count();
+    let measured = measured(rows);
     let used = rows.iter().filter_map(|row| match row.disturbance {
         Some(Disturbance::Others(cpus)) => Some(cpus),
         _ => None,
